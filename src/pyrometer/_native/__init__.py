@@ -1,0 +1,16 @@
+"""The scope recorder: the C core, or its Python twin where there is none.
+
+``PYROMETER_NATIVE=0`` chooses the twin.
+"""
+
+import os
+
+if os.environ.get("PYROMETER_NATIVE") == "0":
+    from pyrometer._native.twin import KIND, Position, Recorder, Scope
+else:
+    try:
+        from pyrometer._native.core import KIND, Position, Recorder, Scope
+    except ImportError:
+        from pyrometer._native.twin import KIND, Position, Recorder, Scope
+
+__all__ = ["KIND", "Position", "Recorder", "Scope"]

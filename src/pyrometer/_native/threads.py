@@ -1,0 +1,19 @@
+"""What a recorder asks about the thread it finds itself on."""
+
+import threading
+from typing import Any
+
+POSITION_ATTRIBUTE = "_pyrometer_position"
+
+
+def describe_current_thread() -> tuple[int, str, Any]:
+    """Id and name of the calling thread, and the position it was started at, or None.
+
+    A thread that Python did not start is left unknown to ``threading``, as it was.
+    """
+    thread_id = threading.get_ident()
+    # current_thread() would register a dummy for a foreign thread: a change the program can see.
+    thread = threading._active.get(thread_id)  # type: ignore[attr-defined]
+    if thread is None:
+        return thread_id, f"thread {thread_id}", None
+    return thread_id, thread.name, getattr(thread, POSITION_ATTRIBUTE, None)

@@ -1,0 +1,1 @@
+"""The record: frozen typed values, and the one versioned file format."""
