@@ -1,0 +1,78 @@
+"""Everything a run says about its scopes, as values for programs and reports."""
+
+from dataclasses import dataclass, field
+
+from pyrometer.analysis.call_tree import CallTree, Place, merge_strands, strand_tree
+from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.record.run import Loss, Run
+
+_NAMES_IN_AN_ERROR = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadResult:
+    """One thread's own call tree, under the scope that started it.
+
+    ``threads`` is how many threads are folded together here.
+    """
+
+    thread_id: int
+    thread_name: str
+    threads: int
+    tree: CallTree
+    parent: Place | None = field(repr=False, compare=False)
+
+    @property
+    def parent_path(self) -> tuple[str, ...]:
+        """The names from the top down to the scope that started it; empty if none did."""
+        return () if self.parent is None else self.parent.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The scopes of a run by name, as one tree and by thread; ``results["name"]`` is one of them.
+
+    ``scopes`` are ordered by ``total_ns``, largest first, then by name.
+    """
+
+    profiled_ns: int
+    scopes: tuple[ScopeSummary, ...]
+    tree: CallTree
+    threads: tuple[ThreadResult, ...]
+    losses: tuple[Loss, ...]
+
+    def __getitem__(self, name: str) -> ScopeSummary:
+        for summary in self.scopes:
+            if summary.name == name:
+                return summary
+        raise KeyError(f"no scope named {name!r} was recorded (recorded: {self._known_names()})")
+
+    def __contains__(self, name: object) -> bool:
+        return any(summary.name == name for summary in self.scopes)
+
+    def _known_names(self) -> str:
+        names = [repr(summary.name) for summary in self.scopes[:_NAMES_IN_AN_ERROR]]
+        left_out = len(self.scopes) - len(names)
+        return (", ".join(names) or "none yet") + (f" and {left_out} more" if left_out else "")
+
+
+def build_results(run: Run) -> Results:
+    """What a run says about its scopes."""
+    merged = merge_strands(run)
+    threads = tuple(
+        ThreadResult(
+            thread_id=strand.thread_id,
+            thread_name=strand.thread_name,
+            threads=strand.threads,
+            tree=strand_tree(run, index),
+            parent=parent,
+        )
+        for index, (strand, parent) in enumerate(zip(run.strands, merged.parents, strict=True))
+    )
+    return Results(
+        profiled_ns=run.profiled_ns,
+        scopes=summarize_tree(merged.tree),
+        tree=merged.tree,
+        threads=threads,
+        losses=run.losses,
+    )
