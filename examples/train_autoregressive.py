@@ -46,7 +46,7 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     learning_rate: Annotated[float, msgspec.Meta(gt=0, le=1)]
     workers: Count = 2
     torch_threads: Count = 1
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**63)] = 0
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
 
     def __post_init__(self) -> None:
         if self.batch_size % self.workers:
@@ -185,14 +185,12 @@ def train_step(replica: LanguageModel, shard: Tensor) -> float:
 
 def read_config(path: Path) -> Config:
     """The configuration at ``path``, looked for from the working directory, then beside this program."""
-    beside_program = Path(__file__).parent / path
-    found = path if path.exists() else beside_program
+    found = path if path.exists() else Path(__file__).parent / path
     try:
         return msgspec.json.decode(found.read_bytes(), type=Config)
     except OSError as error:
-        tried = f"{path} and {beside_program}"
-        raise SystemExit(fail(f"cannot read {tried}: {error.strerror}. Name a file with -c")) from None
-    except msgspec.MsgspecError as error:
+        raise SystemExit(fail(f"{path}: {error.strerror}. Name a configuration with -c")) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SystemExit(fail(f"{found}: {error}. Correct the file, or name another with -c")) from None
 
 
