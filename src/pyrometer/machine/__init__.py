@@ -1,0 +1,1 @@
+"""What the program runs on and in: the machine, the interpreter, the source's commit."""

@@ -1,0 +1,119 @@
+"""Settings from pyproject.toml, and what is said about ones that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+from pyrometer.errors import UsageError
+from pyrometer.store.settings import RunSettings, load_run_settings
+
+
+def write_settings(folder: Path, text: str) -> Path:
+    path = folder / "pyproject.toml"
+    path.write_text(text)
+    return path
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_run_settings(folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{folder / 'pyproject.toml'}: ")
+    return message.removeprefix(f"{folder / 'pyproject.toml'}: ")
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    write_settings(tmp_path, '[tool.pyrometer.run]\noutput = "runs"\ntop = 5\nquiet = true\nreport = false\n')
+    assert load_run_settings(tmp_path) == RunSettings(output="runs", top=5, quiet=True, report=False)
+
+
+def test_settings_left_out_keep_their_defaults(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer.run]\ntop = 1\n")
+    assert load_run_settings(tmp_path) == RunSettings(output=None, top=1, quiet=False, report=True)
+
+
+def test_the_project_above_the_folder_counts(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer.run]\ntop = 7\n")
+    inner = tmp_path / "examples" / "small"
+    inner.mkdir(parents=True)
+    assert load_run_settings(inner).top == 7
+
+
+def test_the_nearest_project_counts_even_when_it_says_nothing(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer.run]\ntop = 7\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    write_settings(inner, '[project]\nname = "inner"\n')
+    assert load_run_settings(inner) == RunSettings()
+
+
+def test_a_relative_folder_is_searched_upwards_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(tmp_path, "[tool.pyrometer.run]\ntop = 7\n")
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    assert load_run_settings(Path()).top == 7
+
+
+def test_a_near_miss_is_answered_with_the_key_that_was_meant(tmp_path: Path) -> None:
+    write_settings(tmp_path, '[tool.pyrometer.run]\nouput = "runs"\n')
+    assert (
+        refusal(tmp_path) == "[tool.pyrometer.run] has no key 'ouput' (value 'runs'); did you mean 'output'?"
+    )
+
+
+def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer.run]\ncolour = 3\n")
+    assert refusal(tmp_path) == (
+        "[tool.pyrometer.run] has no key 'colour' (value 3); allowed: output, top, quiet, report"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("top = 0", "top is 0, but must be a whole number from 1"),
+        ("top = true", "top is True, but must be a whole number from 1"),
+        ("top = 2.5", "top is 2.5, but must be a whole number from 1"),
+        ("quiet = 1", "quiet is 1, but must be true or false"),
+        ('report = "no"', "report is 'no', but must be true or false"),
+        ("output = 3", "output is 3, but must be a file or folder name in quotes"),
+        ('output = ""', "output is '', but must be a file or folder name in quotes"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_what_is_allowed(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    write_settings(tmp_path, f"[tool.pyrometer.run]\n{line}\n")
+    assert refusal(tmp_path) == f"[tool.pyrometer.run] {message}"
+
+
+def test_a_setting_outside_the_commands_table_is_told_where_it_belongs(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer]\ntop = 5\n")
+    message = refusal(tmp_path)
+    assert message == (
+        "[tool.pyrometer] has no key 'top'; the settings of pyrometer run belong in [tool.pyrometer.run]"
+    )
+
+
+def test_something_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    write_settings(tmp_path, "[tool.pyrometer]\nrun = 5\n")
+    assert refusal(tmp_path) == "tool.pyrometer.run is 5, but must be a table: write [tool.pyrometer.run]"
+    write_settings(tmp_path, "[tool]\npyrometer = 5\n")
+    assert refusal(tmp_path) == "tool.pyrometer is 5, but must be a table: write [tool.pyrometer.run]"
+
+
+@pytest.mark.parametrize("text", ["[tool.pyrometer.run", "top = ", "a = 1\na = 2", "x = " + "[" * 100_000])
+def test_broken_toml_is_one_line_naming_the_file(tmp_path: Path, text: str) -> None:
+    write_settings(tmp_path, text)
+    assert refusal(tmp_path).startswith("is not valid TOML: ")
+
+
+def test_a_file_that_is_not_text_is_one_line_naming_the_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(b"\xff\xfe")
+    assert refusal(tmp_path).startswith("is not valid TOML: ")
+
+
+def test_a_project_whose_tool_is_no_table_has_no_settings(tmp_path: Path) -> None:
+    write_settings(tmp_path, "tool = 3\n")
+    assert load_run_settings(tmp_path) == RunSettings()
