@@ -5,18 +5,29 @@ nanoseconds, sizes integers in bytes. What was not measured is ``None``, never 0
 """
 
 from collections.abc import Iterator
+from typing import Annotated, Literal
 
 import msgspec
 
-FORMAT_NAME = "pyrometer-run"
-FORMAT_VERSION = 1
+FORMAT_NAME: Literal["pyrometer-run"] = "pyrometer-run"
+FORMAT_VERSION: Literal[1] = 1
+
+# Twice what the recorder can make, so that its bounds can grow without a new format.
+MAX_NODES = 40_000
+MAX_STRANDS = 8_192
+MAX_BUCKET = 2_047
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Bucket = Annotated[int, msgspec.Meta(ge=0, le=MAX_BUCKET)]
+BucketCalls = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A frozen value of the record; each subclass is keyword-only."""
 
 
-class ScopeNode(Value, kw_only=True):
+class ScopeNode(Value, frozen=True, kw_only=True):
     """One scope at one place in the call tree of one strand, all its calls together.
 
     ``total_ns`` is the time the scope was open and running. It counts every slice of
@@ -28,58 +39,59 @@ class ScopeNode(Value, kw_only=True):
     """
 
     name: str
-    parent: int | None = None
+    parent: Count | None = None
     """Index of the enclosing node in the same strand; smaller than this node's own."""
-    calls: int = 0
-    open_calls: int = 0
-    total_ns: int = 0
-    min_ns: int | None = None
-    max_ns: int | None = None
-    suspended_ns: int = 0
-    wall_ns: int | None = None
-    buckets: tuple[tuple[int, int], ...] = ()
-    """(bucket, calls) pairs in ascending order; see ``pyrometer.stats.buckets``."""
+    calls: Count = 0
+    open_calls: Count = 0
+    total_ns: Nanoseconds = 0
+    min_ns: Nanoseconds | None = None
+    max_ns: Nanoseconds | None = None
+    """Like ``min_ns``, set exactly when ``calls`` is not 0."""
+    suspended_ns: Nanoseconds = 0
+    wall_ns: Nanoseconds | None = None
+    buckets: Annotated[tuple[tuple[Bucket, BucketCalls], ...], msgspec.Meta(max_length=MAX_BUCKET + 1)] = ()
+    """(bucket, calls) pairs in ascending order, ``calls`` in all; see ``pyrometer.stats.buckets``."""
 
 
-class StrandParent(Value, kw_only=True):
+class StrandParent(Value, frozen=True, kw_only=True):
     """The scope a thread was started in: a node of an earlier strand."""
 
-    strand: int
-    node: int
+    strand: Count
+    node: Count
 
 
-class Strand(Value, kw_only=True):
+class Strand(Value, frozen=True, kw_only=True):
     """The call tree of one thread, under the scope that started it.
 
     A pool's thread that worked for several scopes has one strand for each.
     ``nodes`` stand in pre-order: a parent before its children.
     """
 
-    thread_id: int
+    thread_id: Count
     thread_name: str
     parent: StrandParent | None = None
-    threads: int = 1
+    threads: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
     """How many finished threads are folded together here."""
-    nodes: tuple[ScopeNode, ...] = ()
+    nodes: Annotated[tuple[ScopeNode, ...], msgspec.Meta(max_length=MAX_NODES)] = ()
 
 
-class Loss(Value, kw_only=True):
+class Loss(Value, frozen=True, kw_only=True):
     """Something that could not be seen or kept, and how often."""
 
     collector: str
     reason: str
-    count: int
+    count: Count
 
 
-class OwnCost(Value, kw_only=True):
+class OwnCost(Value, frozen=True, kw_only=True):
     """What the profiler itself cost this run."""
 
-    scope_ns: float
+    scope_ns: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
     """Measured on this machine in this process: one enabled scope, entered and left."""
-    scope_entries: int
-    startup_ns: int | None = None
+    scope_entries: Count
+    startup_ns: Nanoseconds | None = None
     """From the start of the command to the first line of the program, less a plain start."""
-    checkpoint_ns: int = 0
+    checkpoint_ns: Nanoseconds = 0
     """Spent writing checkpoints, on a thread of its own."""
 
     @property
@@ -88,7 +100,7 @@ class OwnCost(Value, kw_only=True):
         return round(self.scope_ns * self.scope_entries)
 
 
-class GitState(Value, kw_only=True):
+class GitState(Value, frozen=True, kw_only=True):
     """The commit a program's source stood at."""
 
     commit: str
@@ -96,7 +108,7 @@ class GitState(Value, kw_only=True):
     dirty: bool
 
 
-class Program(Value, kw_only=True):
+class Program(Value, frozen=True, kw_only=True):
     """What was run."""
 
     name: str
@@ -105,20 +117,20 @@ class Program(Value, kw_only=True):
     git: GitState | None = None
 
 
-class Machine(Value, kw_only=True):
+class Machine(Value, frozen=True, kw_only=True):
     """The computer it ran on."""
 
     system: str
     architecture: str
     cpu_model: str | None = None
-    physical_cores: int | None = None
-    logical_cores: int | None = None
-    usable_cores: int | None = None
+    physical_cores: Count | None = None
+    logical_cores: Count | None = None
+    usable_cores: Count | None = None
     """Cores this process may use: the affinity mask, and a container's quota."""
-    memory_bytes: int | None = None
+    memory_bytes: Count | None = None
 
 
-class Software(Value, kw_only=True):
+class Software(Value, frozen=True, kw_only=True):
     """The interpreter and what it had loaded."""
 
     python_version: str
@@ -129,7 +141,7 @@ class Software(Value, kw_only=True):
     """Version of each imported package that states one."""
 
 
-class Outcome(Value, kw_only=True):
+class Outcome(Value, frozen=True, kw_only=True):
     """How the program ended.
 
     ``running`` marks a checkpoint: the program was still at work, or was killed.
@@ -141,23 +153,23 @@ class Outcome(Value, kw_only=True):
     """The exception's or the signal's name."""
 
 
-class Run(Value, kw_only=True, omit_defaults=False):
+class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     """One profiled run of one program."""
 
-    format: str = FORMAT_NAME
-    version: int = FORMAT_VERSION
+    format: Literal["pyrometer-run"] = FORMAT_NAME
+    version: Literal[1] = FORMAT_VERSION
     pyrometer_version: str
     recorder: str
     """``native`` or ``python``: which of the two recorders measured."""
     started_at: str
     """ISO 8601 with the offset to UTC."""
-    profiled_ns: int
+    profiled_ns: Nanoseconds
     """Wall time during which the recorder was on."""
     program: Program
     machine: Machine
     software: Software
     outcome: Outcome
-    strands: tuple[Strand, ...] = ()
+    strands: Annotated[tuple[Strand, ...], msgspec.Meta(max_length=MAX_STRANDS)] = ()
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

@@ -1,0 +1,180 @@
+"""Run files on disk: where they go, writing them whole or not at all, reading them safely."""
+
+import gzip
+import io
+import os
+import re
+import secrets
+import stat
+import zlib
+from datetime import datetime
+from pathlib import Path
+
+from pyrometer.errors import RunFileError, UsageError
+from pyrometer.record.format import decode_run, encode_run
+from pyrometer.record.run import Run
+
+RUN_FILE_NAME = "run.json"
+RUNS_FOLDER_NAME = "pyrometer-runs"
+MAX_FILE_BYTES = 64 << 20
+MAX_UNPACKED_BYTES = 256 << 20
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_FILE_ENDINGS = (".json", ".json.gz")
+_SCRIPT_NAME_LENGTH = 80
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Write a run, packed if the name ends in ``.gz``; missing folders are made.
+
+    Whatever happens, the file has either its old content or all of the new: a checkpoint
+    that is interrupted leaves the one before it.
+    """
+    data = encode_run(run)
+    if path.name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    if len(data) > MAX_FILE_BYTES:
+        raise RunFileError(
+            f"the run takes {len(data):,} bytes, and only {MAX_FILE_BYTES:,} could be read back; "
+            "give scopes fewer or shorter names, or name a .json.gz file",
+            path=path,
+        )
+    try:
+        _replace_whole(Path(os.path.realpath(path)), data)
+    except (OSError, ValueError) as error:
+        raise RunFileError(f"cannot be written: {_reason(error)}", path=path) from error
+
+
+def read_run(path: Path) -> Run:
+    """The run in a file, packed or not, or in a run's folder.
+
+    Anything else gives one ``RunFileError`` that names the file: other content, a file that is
+    too large, packed or unpacked, and whatever is not a regular file.
+    """
+    try:
+        if path.is_dir():
+            path = path / RUN_FILE_NAME
+        data = _read_regular_file(path)
+        if data.startswith(_GZIP_MAGIC):
+            data = _unpack(data, path)
+    except FileNotFoundError:
+        raise RunFileError("there is no such file", path=path) from None
+    except (OSError, ValueError) as error:
+        raise RunFileError(f"cannot be read: {_reason(error)}", path=path) from error
+    return decode_run(data, path=path)
+
+
+def default_run_path(folder: Path, script_name: str, started_at: datetime, pid: int) -> Path:
+    """A new place for a run: ``pyrometer-runs/<script>-<YYYYMMDD-HHMMSS>-<pid>/run.json``.
+
+    Its folder is made here, which takes the place: no two runs ever get the same, even from
+    containers that share a volume and number their processes alike.
+    """
+    name = f"{_file_system_name(script_name)}-{started_at:%Y%m%d-%H%M%S}-{pid}"
+    runs = folder / RUNS_FOLDER_NAME
+    attempt = 1
+    while True:
+        place = runs / (name if attempt == 1 else f"{name}-{attempt}")
+        try:
+            runs.mkdir(parents=True, exist_ok=True)
+            place.mkdir()
+        except FileExistsError:
+            if not runs.is_dir():
+                raise UsageError(_cannot_make(runs, "a file of that name is in the way")) from None
+            attempt += 1
+        except OSError as error:
+            raise UsageError(_cannot_make(place, _reason(error))) from error
+        else:
+            return place / RUN_FILE_NAME
+
+
+def resolve_output(
+    option: Path | str | None, *, folder: Path, script_name: str, started_at: datetime, pid: int
+) -> Path:
+    """The file a run is to be written to.
+
+    ``option`` is what the user asked for: a file, by its ending ``.json`` or ``.json.gz``, or a
+    folder, which gets a ``run.json``. An older run there is replaced; no other file ever is.
+    Without it the run gets a new folder of its own, see ``default_run_path``.
+    """
+    if option is None:
+        return default_run_path(folder, script_name, started_at, pid)
+    path = folder / option
+    try:
+        if path.is_dir() or _names_a_folder(str(option)):
+            path = path / RUN_FILE_NAME
+        if os.path.lexists(path):
+            _refuse_unless_a_run(path)
+        elif not path.name.endswith(_FILE_ENDINGS):
+            raise UsageError(
+                f"cannot write a run to {option}: name a file that ends in .json or .json.gz, or a folder"
+            )
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot write a run to {option}: {_reason(error)}") from error
+    return path
+
+
+def _names_a_folder(option: str) -> bool:
+    return option.endswith(os.sep) or not (Path(option).suffix or os.path.lexists(option))
+
+
+def _refuse_unless_a_run(path: Path) -> None:
+    try:
+        read_run(path)
+    except RunFileError as error:
+        raise UsageError(
+            f"{path} exists and is not a run that could be replaced ({error.problem}); "
+            "name another file, or remove this one"
+        ) from error
+
+
+def _replace_whole(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because only within one file system is a rename all or nothing.
+    unfinished = path.parent / f".pyrometer-{secrets.token_hex(8)}.tmp"
+    try:
+        with unfinished.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _read_regular_file(path: Path) -> bytes:
+    # Not blocking, because opening a named pipe would otherwise wait for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise RunFileError("not a regular file", path=path)
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise RunFileError(f"larger than the {MAX_FILE_BYTES:,} bytes a run file may have", path=path)
+    return data
+
+
+def _unpack(data: bytes, path: Path) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(MAX_UNPACKED_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise RunFileError(f"the gzip data is damaged or cut off: {error}", path=path) from error
+    if len(unpacked) > MAX_UNPACKED_BYTES:
+        raise RunFileError(f"unpacks to more than the {MAX_UNPACKED_BYTES:,} bytes a run may have", path=path)
+    return unpacked
+
+
+def _file_system_name(script_name: str) -> str:
+    """A script's name without folders, ending and whatever a file name should not hold."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", Path(script_name).name.removesuffix(".py"))
+    return stem.lstrip(".-")[:_SCRIPT_NAME_LENGTH] or "program"
+
+
+def _cannot_make(place: Path, reason: str) -> str:
+    return f"cannot make the folder {place} for the run: {reason}; name another place with -o"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
