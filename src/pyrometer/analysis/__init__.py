@@ -1,0 +1,1 @@
+"""Pure: a run in, values for programs and reports out."""

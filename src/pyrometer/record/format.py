@@ -8,7 +8,6 @@ that names the place. Every version ever written stays readable: ``_READERS`` on
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -39,7 +38,7 @@ def encode_run(run: Run) -> bytes:
         return text.encode("utf-8", "replace") + b"\n"
 
 
-def decode_run(data: bytes, *, path: Path | str | None = None) -> Run:
+def decode_run(data: bytes, *, path: str | None = None) -> Run:
     """The run in these bytes; ``path`` is named in the error if there is none."""
     if not data.strip():
         raise RunFileError("the file is empty", path=path)
@@ -61,7 +60,7 @@ def decode_run(data: bytes, *, path: Path | str | None = None) -> Run:
     return run
 
 
-def _read_version(data: bytes, path: Path | str | None) -> int:
+def _read_version(data: bytes, path: str | None) -> int:
     try:
         header = msgspec.json.decode(data, type=_Header)
     except msgspec.ValidationError as error:
@@ -90,19 +89,19 @@ def _read_version(data: bytes, path: Path | str | None) -> int:
 _READERS: dict[int, Callable[[bytes], Run]] = {1: msgspec.json.Decoder(Run).decode}
 
 
-def _wrong_type(error: msgspec.ValidationError, path: Path | str | None) -> RunFileError:
+def _wrong_type(error: msgspec.ValidationError, path: str | None) -> RunFileError:
     detail, place = _split_place(error)
     return RunFileError(detail, path=path, place=place)
 
 
-def _not_json(error: msgspec.DecodeError, data: bytes, path: Path | str | None) -> RunFileError:
+def _not_json(error: msgspec.DecodeError, data: bytes, path: str | None) -> RunFileError:
     found = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     if found is None:
         return RunFileError("the file ends too early; it was cut off", path=path, place=f"byte {len(data)}")
     return RunFileError(f"not JSON: {found[1]}", path=path, place=f"byte {found[2]}")
 
 
-def _not_utf8(error: UnicodeDecodeError, data: bytes, path: Path | str | None) -> RunFileError:
+def _not_utf8(error: UnicodeDecodeError, data: bytes, path: str | None) -> RunFileError:
     try:
         data.decode()
     except UnicodeDecodeError as whole:
@@ -111,6 +110,6 @@ def _not_utf8(error: UnicodeDecodeError, data: bytes, path: Path | str | None) -
 
 
 def _split_place(error: msgspec.ValidationError) -> tuple[str, str]:
-    """msgspec's message without its place, and the place; ``$`` is the whole document."""
+    """The message of msgspec without its place, and the place; ``$`` is the whole document."""
     detail, _, place = str(error).partition(" - at ")
     return detail[:1].lower() + detail[1:].replace("`", ""), place.strip("`") or "$"

@@ -4,11 +4,18 @@ Everything after the reader may rely on it: no analysis has to ask whether a par
 or whether the columns add up.
 """
 
+import calendar
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from pyrometer.record.run import MAX_NODES, Run, ScopeNode, Strand
+
+_TIME_WITH_OFFSET = (
+    r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{3}|\.[0-9]{6})?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +94,8 @@ def _sum_problems(strand: Strand, place: str) -> Iterator[Problem]:
 
 
 def _is_time_with_offset(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).utcoffset() is not None
-    except ValueError:
+    found = re.fullmatch(_TIME_WITH_OFFSET, text)
+    if found is None:
         return False
+    year, month, day = int(found[1]), int(found[2]), int(found[3])
+    return year > 0 and day <= calendar.monthrange(year, month)[1]

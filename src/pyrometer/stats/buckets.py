@@ -7,6 +7,7 @@ exact below 64 ns. The recorder counts by the same rule.
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from math import ceil
 
 Buckets = tuple[tuple[int, int], ...]
@@ -49,12 +50,9 @@ def quantile(buckets: Sequence[tuple[int, int]], q: float, *, min_ns: int, max_n
     if calls == 0:
         raise ValueError("a histogram without calls has no quantiles")
     rank = max(1, ceil(_as_written(q) * calls))
-    seen = 0
-    for bucket, count in buckets:
-        seen += count
-        if seen >= rank:
-            break
-    low_ns, high_ns = bucket_bounds(bucket)
+    calls_up_to = accumulate(count for _, count in buckets)
+    reached = next(bucket for (bucket, _), up_to in zip(buckets, calls_up_to, strict=True) if up_to >= rank)
+    low_ns, high_ns = bucket_bounds(reached)
     return min(max((low_ns + high_ns - 1) // 2, min_ns), max_ns)
 
 

@@ -61,7 +61,7 @@ def read_run(path: Path) -> Run:
         raise RunFileError("there is no such file", path=path) from None
     except (OSError, ValueError) as error:
         raise RunFileError(f"cannot be read: {_reason(error)}", path=path) from error
-    return decode_run(data, path=path)
+    return decode_run(data, path=str(path))
 
 
 def default_run_path(folder: Path, script_name: str, started_at: datetime, pid: int) -> Path:
@@ -101,7 +101,8 @@ def resolve_output(
         return default_run_path(folder, script_name, started_at, pid)
     path = folder / option
     try:
-        if path.is_dir() or _names_a_folder(str(option)):
+        new_folder = str(option).endswith(os.sep) or not (path.suffix or os.path.lexists(path))
+        if new_folder or path.is_dir():
             path = path / RUN_FILE_NAME
         if os.path.lexists(path):
             _refuse_unless_a_run(path)
@@ -112,10 +113,6 @@ def resolve_output(
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot write a run to {option}: {_reason(error)}") from error
     return path
-
-
-def _names_a_folder(option: str) -> bool:
-    return option.endswith(os.sep) or not (Path(option).suffix or os.path.lexists(option))
 
 
 def _refuse_unless_a_run(path: Path) -> None:
@@ -144,15 +141,18 @@ def _replace_whole(path: Path, data: bytes) -> None:
 
 
 def _read_regular_file(path: Path) -> bytes:
-    # Not blocking, because opening a named pipe would otherwise wait for a writer for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    with io.BufferedReader(io.FileIO(path, opener=_open_without_waiting)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise RunFileError("not a regular file", path=path)
         data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise RunFileError(f"larger than the {MAX_FILE_BYTES:,} bytes a run file may have", path=path)
     return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opening a named pipe would otherwise wait for its writer, perhaps for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _unpack(data: bytes, path: Path) -> bytes:
