@@ -149,13 +149,13 @@ def rows_for(subjects: Sequence[Subject], reference: str, gross: Timings, net: T
 
 def render(title: str, rows: Sequence[Row]) -> str:
     """A table of one reference's subjects."""
-    heads = f"{'net ns':>9}  {'net ratio':>9}  {'99 % interval':>15}  {'gross':>7}  {'limit':>12}"
+    heads = f"{'net ns':>9}  {'net ratio':>9}  {'99 % interval':>16}  {'gross':>7}  {'limit':>12}"
     lines = [f"{title:<38}{heads}"]
     for row in rows:
         limit = "" if row.limit is None else f"≤ {row.limit:g}"
         goal = "" if row.goal is None else f" (goal {row.goal:g})"
-        interval = f"{row.net.low:.3g} – {row.net.high:.3g}"
-        figures = f"{row.net_ns:>9.1f}  {row.net.estimate:>9.3g}  {interval:>15}  {row.gross.estimate:>7.3g}"
+        interval = f"{row.net.low:.3g} to {row.net.high:.3g}"
+        figures = f"{row.net_ns:>9.1f}  {row.net.estimate:>9.3g}  {interval:>16}  {row.gross.estimate:>7.3g}"
         lines.append(f"{row.name:<38}{figures}  {limit + goal:>12}  {row.verdict}".rstrip())
     return "\n".join(lines)
 
