@@ -1,0 +1,1 @@
+"""Pyrometer inside other people's programs: the flag for their command line."""
