@@ -1,0 +1,100 @@
+"""What a report says, before any renderer decides how it looks.
+
+One pure step from a Run. A renderer lays out and formats these values and computes none.
+"""
+
+from dataclasses import dataclass
+
+from pyrometer.analysis.results import Results, build_results
+from pyrometer.analysis.scope_table import ScopeSummary
+from pyrometer.record.run import Run
+from pyrometer.report import wording
+from pyrometer.report.tree_rows import TreeRow, build_tree_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The report in one line.
+
+    ``hottest`` is the scope with the most time of its own; ``hottest_share`` is that time's
+    share of the run, None where threads ran side by side and a share would mean nothing.
+    """
+
+    program: str
+    profiled_ns: int
+    ending: str
+    hottest: ScopeSummary | None
+    hottest_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Everything a report shows, in the order it shows it."""
+
+    headline: Headline
+    results: Results
+    scopes: tuple[ScopeSummary, ...]
+    """The rows of the table, largest total first."""
+    scopes_not_shown: int
+    marks: tuple[str, ...]
+    """What the marks in the table and the tree mean."""
+    apart: tuple[ScopeSummary, ...]
+    """Scopes with figures that are in no column of the table."""
+    apart_not_shown: int
+    shows_open: bool
+    shows_suspended: bool
+    shows_wall: bool
+    apart_notes: tuple[str, ...]
+    tree: tuple[TreeRow, ...]
+    how_to_read: tuple[str, ...]
+    cost: tuple[str, ...]
+    losses: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+
+    @property
+    def share_is_known(self) -> bool:
+        """Whether any time was profiled that there could be shares of."""
+        return self.headline.profiled_ns > 0
+
+
+def build_document(run: Run, *, top: int | None) -> Document:
+    """What a report of this run says, with the ``top`` largest scopes (None: all of them)."""
+    results = build_results(run)
+    scopes = results.scopes[:top]
+    apart = tuple(
+        scope
+        for scope in results.scopes
+        if scope.open_calls or scope.suspended_ns or scope.wall_ns is not None
+    )
+    # Twice the table: a scope stands in the tree once for each place it is called from.
+    most_tree_scopes = 2 * len(results.scopes) if top is None else 2 * top
+    return Document(
+        headline=_build_headline(run, results),
+        results=results,
+        scopes=scopes,
+        scopes_not_shown=len(results.scopes) - len(scopes),
+        marks=wording.describe_marks(scopes, results.tree),
+        apart=apart[:top],
+        apart_not_shown=len(apart[top:]) if top is not None else 0,
+        shows_open=any(scope.open_calls for scope in apart),
+        shows_suspended=any(scope.suspended_ns for scope in apart),
+        shows_wall=any(scope.wall_ns is not None for scope in apart),
+        apart_notes=wording.describe_apart(apart),
+        tree=build_tree_rows(results.tree, most_scopes=most_tree_scopes),
+        how_to_read=wording.HOW_TO_READ,
+        cost=wording.describe_cost(run),
+        losses=tuple(wording.describe_loss(loss) for loss in run.losses) or ("Nothing was lost.",),
+        facts=wording.describe_facts(run),
+    )
+
+
+def _build_headline(run: Run, results: Results) -> Headline:
+    hottest = max(results.scopes, key=lambda scope: scope.self_ns, default=None)
+    known = hottest is not None and not hottest.parallel and run.profiled_ns
+    return Headline(
+        program=run.program.name,
+        profiled_ns=run.profiled_ns,
+        ending=wording.describe_ending(run.outcome),
+        hottest=hottest,
+        hottest_share=hottest.self_ns / run.profiled_ns if known and hottest else None,
+    )

@@ -1,0 +1,102 @@
+"""The analysed figures of a run as JSON, for programs.
+
+The raw record is the run file; this is what the other reports say, unrounded. Keys stay, new
+ones may come, and ``version`` rises when the meaning of one changes. Times are in nanoseconds
+(``_ns``), sizes in bytes (``_bytes``), shares are fractions of ``profiled_ns``. What is unknown
+is ``null``. The text is plain ASCII.
+
+``format``, ``version``
+    ``"pyrometer-report"`` and the version of this layout.
+``program``, ``outcome``, ``started_at``, ``machine``, ``software``, ``recorder``, ``pyrometer_version``
+    As in the run file, with every key present.
+``profiled_ns``, ``outside_ns``
+    Wall time the recorder was on, and the part of it the main thread spent in no scope.
+``scopes``, ``scopes_not_shown``
+    By name, largest ``total_ns`` first: ``name``, ``calls``, ``open_calls``, ``total_ns``,
+    ``self_ns``, ``average_ns``, ``min_ns``, ``p50_ns``, ``p95_ns``, ``p99_ns``, ``max_ns``,
+    ``suspended_ns``, ``wall_ns``, ``share``, ``parallel``.
+``tree``
+    Every node, a parent before its children: ``name``, ``parent`` (its index in this list, null
+    at the top), ``depth``, ``calls``, ``open_calls``, ``total_ns``, ``self_ns``, ``min_ns``,
+    ``max_ns``, ``suspended_ns``, ``wall_ns``, ``share``, ``parallel``, ``starts_strand``.
+    ``self_ns`` and the ``total_ns`` of the children without ``starts_strand`` make ``total_ns``.
+    A flat list, since a tree a thousand levels deep is more than many JSON readers take.
+``own_cost``
+    ``scope_ns`` times ``scope_entries`` is ``scopes_ns``, its ``share``, ``startup_ns``, ``checkpoint_ns``.
+``losses``
+    ``collector``, ``reason`` and ``count`` of each.
+"""
+
+import dataclasses
+import json
+from typing import Any
+
+import msgspec
+
+from pyrometer.analysis.call_tree import CallTree
+from pyrometer.record.run import Run
+from pyrometer.report.document import Document, build_document
+from pyrometer.report.tree_rows import tree_share
+
+REPORT_FORMAT = "pyrometer-report"
+REPORT_VERSION = 1
+
+_NODE_FIGURES = (
+    "calls", "open_calls", "total_ns", "self_ns", "min_ns", "max_ns", "suspended_ns", "wall_ns",
+)  # fmt: skip
+
+
+def render_json(run: Run, *, top: int | None = None) -> str:
+    """The figures of the report, by default of all scopes; the tree is always whole."""
+    document = build_document(run, top=top)
+    content = {
+        "format": REPORT_FORMAT,
+        "version": REPORT_VERSION,
+        "pyrometer_version": run.pyrometer_version,
+        "recorder": run.recorder,
+        "started_at": run.started_at,
+        "program": _with_every_key(run.program),
+        "outcome": _with_every_key(run.outcome),
+        "profiled_ns": run.profiled_ns,
+        "outside_ns": document.results.tree.outside_ns,
+        "scopes": _scopes(document),
+        "scopes_not_shown": document.scopes_not_shown,
+        "tree": _tree(document.results.tree),
+        "own_cost": {
+            **_with_every_key(run.cost),
+            "scopes_ns": run.cost.scopes_ns,
+            "share": run.cost.scopes_ns / run.profiled_ns if run.profiled_ns else None,
+        },
+        "losses": [_with_every_key(loss) for loss in run.losses],
+        "machine": _with_every_key(run.machine),
+        "software": _with_every_key(run.software),
+    }
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def _scopes(document: Document) -> list[dict[str, Any]]:
+    rows = [dataclasses.asdict(scope) for scope in document.scopes]
+    return rows if document.share_is_known else [{**row, "share": None} for row in rows]
+
+
+def _tree(tree: CallTree) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    above: list[int] = []
+    for depth, node in tree.walk():
+        del above[depth:]
+        row: dict[str, Any] = {"name": node.name, "parent": above[-1] if above else None, "depth": depth}
+        row |= {figure: getattr(node, figure) for figure in _NODE_FIGURES}
+        row["share"] = tree_share(node, tree.profiled_ns)
+        row |= {"parallel": node.parallel, "starts_strand": node.starts_strand}
+        above.append(len(rows))
+        rows.append(row)
+    return rows
+
+
+def _with_every_key(value: msgspec.Struct) -> dict[str, Any]:
+    """The value's fields, those with their default too, which the run file leaves out."""
+    fields = {}
+    for key in value.__struct_fields__:
+        field = getattr(value, key)
+        fields[key] = _with_every_key(field) if isinstance(field, msgspec.Struct) else field
+    return fields

@@ -1,0 +1,129 @@
+"""The report as Markdown: one table, one code block for the tree, the rest in lists.
+
+Text from the run is escaped, so that it shows as it is and is never markup or HTML.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pyrometer.record.run import Run
+from pyrometer.report import wording
+from pyrometer.report.cells import SPACIOUS, apart_cells, hottest_amount, scope_cells
+from pyrometer.report.document import Document, Headline, build_document
+from pyrometer.report.safe_text import for_markdown, shorten_middle, visible
+from pyrometer.report.terminal import PARALLEL_MARK, Page, tree_table
+from pyrometer.units import format_duration
+
+_LONGEST_NAME = 120
+_TREE_WIDTH = 100
+
+
+def render_markdown(run: Run, *, top: int = 20) -> str:
+    """The report as CommonMark with GitHub's tables."""
+    return "\n".join(_lines(build_document(run, top=top))) + "\n"
+
+
+def _lines(document: Document) -> Iterator[str]:
+    yield f"# Pyrometer: {_name(document.headline.program)}"
+    yield ""
+    yield _headline(document.headline)
+    if document.scopes:
+        yield from _scopes(document)
+        yield from _section("Tree", _fenced(_tree_text(document)))
+        if document.apart:
+            yield from _apart(document)
+        numbered = (
+            f"{number}. {for_markdown(line)}" for number, line in enumerate(document.how_to_read, start=1)
+        )
+        yield from _section("How to read it", numbered)
+    else:
+        yield from _section("Scopes", (for_markdown(wording.NO_SCOPES), ""))
+        yield from _fenced("\n".join(wording.HOW_TO_MARK), language="python")
+    yield from _section("The profiler's own cost", _bullets(document.cost))
+    yield from _section("Losses", _bullets(document.losses))
+    yield from _section("Machine and software", _facts(document.facts))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield ""
+    yield f"## {title}"
+    yield ""
+    yield from lines
+
+
+def _headline(headline: Headline) -> str:
+    profiled = format_duration(headline.profiled_ns)
+    start = f"**{_name(headline.program)} {for_markdown(headline.ending)}**, {profiled} profiled"
+    if headline.hottest is None:
+        return f"{start}, no scopes."
+    hottest = _name(headline.hottest.name, parallel=headline.hottest.parallel)
+    return f"{start}, most self time: **{hottest}** ({hottest_amount(headline)})."
+
+
+def _scopes(document: Document) -> Iterator[str]:
+    profiled = format_duration(document.headline.profiled_ns)
+    table = _table(
+        [_name(scope.name, parallel=scope.parallel) for scope in document.scopes],
+        [scope_cells(document, scope, SPACIOUS) for scope in document.scopes],
+    )
+    yield from _section("Scopes", (f"By total time; % is of the {profiled} profiled.", ""))
+    yield from table
+    yield from _notes(document.scopes_not_shown, document.marks)
+
+
+def _apart(document: Document) -> Iterator[str]:
+    table = _table(
+        [_name(scope.name, parallel=scope.parallel) for scope in document.apart],
+        [apart_cells(document, scope, SPACIOUS) for scope in document.apart],
+    )
+    yield from _section("Shown apart", table)
+    yield from _notes(document.apart_not_shown, document.apart_notes)
+
+
+def _notes(not_shown: int, notes: Iterable[str]) -> Iterator[str]:
+    lines = [f"{not_shown:,} more not shown."] if not_shown else []
+    lines += notes
+    if lines:
+        yield ""
+        yield from _bullets(lines)
+
+
+def _table(names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    headings = list(rows[0])
+    yield _row(["scope", *headings])
+    yield _row([":---", *["---:"] * len(headings)])
+    for name, row in zip(names, rows, strict=True):
+        yield _row([name, *map(for_markdown, row.values())])
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield _row(["", ""])
+    yield _row([":---", ":---"])
+    for label, value in facts:
+        yield _row([for_markdown(label), for_markdown(value)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bullets(lines: Iterable[str]) -> Iterator[str]:
+    return (f"- {for_markdown(line)}" for line in lines)
+
+
+def _tree_text(document: Document) -> str:
+    page = Page(width=_TREE_WIDTH)
+    return page.render([tree_table(document, page)])
+
+
+def _fenced(text: str, *, language: str = "text") -> Iterator[str]:
+    """A code block; nothing in it can end it, as its fence is longer than any in the text."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"{fence}{language}"
+    yield text.rstrip("\n")
+    yield fence
+
+
+def _name(name: str, *, parallel: bool = False) -> str:
+    return for_markdown(shorten_middle(visible(name), _LONGEST_NAME)) + (PARALLEL_MARK if parallel else "")

@@ -1,0 +1,170 @@
+"""The lines of the tree of scopes: the scopes that matter, the rest folded, nothing missing."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from itertools import count
+
+from pyrometer.analysis.call_tree import CallTree, TreeNode
+
+DEEPEST = 12
+LEAST_SHARE = 0.001
+
+
+class RowKind(Enum):
+    """What a line of the tree stands for."""
+
+    SCOPE = "scope"
+    FOLDED = "folded"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRow:
+    """One line of the tree.
+
+    The rows just below a scope, those beside it (``starts_strand``) left out, and its ``self_ns``
+    add up to its ``total_ns``; the rows at the top add up to the profiled time.
+    """
+
+    kind: RowKind
+    depth: int
+    guide: str
+    """The lines drawn before the name, from the scopes above it."""
+    name: str
+    parallel: bool
+    starts_strand: bool
+    calls: int | None
+    total_ns: int
+    self_ns: int | None
+    share: float | None
+
+
+def tree_share(node: TreeNode, profiled_ns: int) -> float | None:
+    """A node's share of the profiled time: of wall time where that was measured; None if unknown."""
+    if not profiled_ns:
+        return None
+    return (node.total_ns if node.wall_ns is None else node.wall_ns) / profiled_ns
+
+
+def build_tree_rows(tree: CallTree, *, most_scopes: int) -> tuple[TreeRow, ...]:
+    """The ``most_scopes`` largest scopes of the tree with all above them, in their places.
+
+    Scopes below a thousandth of the run, deeper than twelve levels or beyond the limit are
+    folded, at their place, into one line that counts them, with all below them, and their time.
+    """
+    return tuple(_Rows(tree, _largest(tree, most_scopes)).top())
+
+
+def _largest(tree: CallTree, most_scopes: int) -> set[int]:
+    """The ids of the nodes to show: largest first, a parent always before its children."""
+    order = count()
+    waiting = [(-node.total_ns, next(order), 0, node) for node in tree.roots]
+    heapq.heapify(waiting)
+    chosen: set[int] = set()
+    while waiting and len(chosen) < most_scopes:
+        _, _, depth, node = heapq.heappop(waiting)
+        if node.total_ns < LEAST_SHARE * tree.profiled_ns:
+            break  # All that wait are smaller still.
+        chosen.add(id(node))
+        if depth + 1 < DEEPEST:
+            for child in node.children:
+                heapq.heappush(waiting, (-child.total_ns, next(order), depth + 1, child))
+    return chosen
+
+
+class _Rows:
+    def __init__(self, tree: CallTree, chosen: set[int]) -> None:
+        self._tree = tree
+        self._chosen = chosen
+
+    def top(self) -> Iterator[TreeRow]:
+        for entry in self._entries(self._tree.roots):
+            yield from self._rows(entry, depth=0, guide="", guide_below="")
+        if self._tree.roots:
+            yield self._row(
+                RowKind.OUTSIDE, "(outside any scope)", total_ns=self._tree.outside_ns, depth=0, guide=""
+            )
+
+    def _entries(self, siblings: tuple[TreeNode, ...]) -> list[TreeNode | list[TreeNode]]:
+        """The siblings to show, then those to fold, those on threads of their own apart."""
+        entries: list[TreeNode | list[TreeNode]] = []
+        entries += (node for node in siblings if id(node) in self._chosen)
+        for starts_strand in (False, True):
+            folded = [
+                node
+                for node in siblings
+                if id(node) not in self._chosen and node.starts_strand is starts_strand
+            ]
+            # A fold of one leaf would take the line that the leaf itself takes.
+            if len(folded) == 1 and not folded[0].children:
+                entries += folded
+            elif folded:
+                entries.append(folded)
+        return entries
+
+    def _rows(
+        self, entry: TreeNode | list[TreeNode], *, depth: int, guide: str, guide_below: str
+    ) -> Iterator[TreeRow]:
+        if isinstance(entry, list):
+            yield self._folded(entry, depth=depth, guide=guide)
+            return
+        yield TreeRow(
+            kind=RowKind.SCOPE,
+            depth=depth,
+            guide=guide,
+            name=entry.name,
+            parallel=entry.parallel,
+            starts_strand=entry.starts_strand,
+            calls=entry.calls,
+            total_ns=entry.total_ns,
+            self_ns=entry.self_ns,
+            share=tree_share(entry, self._tree.profiled_ns),
+        )
+        below = self._entries(entry.children)
+        for position, child in enumerate(below, start=1):
+            last = position == len(below)
+            yield from self._rows(
+                child,
+                depth=depth + 1,
+                guide=guide_below + ("└─ " if last else "├─ "),
+                guide_below=guide_below + ("   " if last else "│  "),
+            )
+
+    def _folded(self, nodes: list[TreeNode], *, depth: int, guide: str) -> TreeRow:
+        return self._row(
+            RowKind.FOLDED,
+            f"… {sum(1 for node in nodes for _ in node.walk()):,} more",
+            total_ns=sum(node.total_ns for node in nodes),
+            depth=depth,
+            guide=guide,
+            parallel=nodes[0].parallel,
+            starts_strand=nodes[0].starts_strand,
+        )
+
+    def _row(
+        self,
+        kind: RowKind,
+        name: str,
+        *,
+        total_ns: int,
+        depth: int,
+        guide: str,
+        parallel: bool = False,
+        starts_strand: bool = False,
+    ) -> TreeRow:
+        profiled_ns = self._tree.profiled_ns
+        return TreeRow(
+            kind=kind,
+            depth=depth,
+            guide=guide,
+            name=name,
+            parallel=parallel,
+            starts_strand=starts_strand,
+            calls=None,
+            total_ns=total_ns,
+            self_ns=None,
+            # The wall time of several parallel scopes together was not measured.
+            share=None if parallel or not profiled_ns else total_ns / profiled_ns,
+        )
