@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,3 +26,10 @@ def test_the_architecture_page_names_every_package() -> None:
         folder.name for folder in (ROOT / "src" / "pyrometer").iterdir() if (folder / "__init__.py").exists()
     ]
     assert [name for name in packages if f"`{name}`" not in page] == []
+
+
+def test_every_header_of_the_c_core_is_in_the_source_distribution() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        [core] = tomllib.load(file)["tool"]["setuptools"]["ext-modules"]
+    headers = (ROOT / "src" / "pyrometer" / "_native").glob("*.h")
+    assert sorted(core["depends"]) == sorted(header.relative_to(ROOT).as_posix() for header in headers)
