@@ -119,7 +119,7 @@ class _Name:
         return p50_ns, p95_ns, p99_ns
 
     def _wall_ns(self) -> int | None:
-        if not any(node.parallel for node in self.outermost):
+        if not any(node.parallel for node in self.nodes):
             return None
         # Under a parallel scope, a scope and its namesake on a thread started there share one wall
         # clock: the same stretch of time, to be counted once.

@@ -1,0 +1,167 @@
+"""Runs for tests: written out by hand, or any valid run at all."""
+
+from collections.abc import Sequence
+from datetime import UTC
+
+from hypothesis import strategies as st
+
+from pyrometer.record.run import (
+    GitState,
+    Loss,
+    Machine,
+    Outcome,
+    OwnCost,
+    Program,
+    Run,
+    ScopeNode,
+    Software,
+    Strand,
+    StrandParent,
+)
+from pyrometer.stats.buckets import bucket_of, merge_buckets
+
+LARGEST = 2**63 - 1
+
+
+def make_node(
+    name: str,
+    total_ns: int,
+    *,
+    parent: int | None = None,
+    durations_ns: Sequence[int] | None = None,
+    open_calls: int = 0,
+    suspended_ns: int = 0,
+    wall_ns: int | None = None,
+) -> ScopeNode:
+    """A node with the given finished calls; without any given, one call that took all of its time."""
+    durations = [total_ns] if durations_ns is None else durations_ns
+    return ScopeNode(
+        name=name,
+        parent=parent,
+        calls=len(durations),
+        open_calls=open_calls,
+        total_ns=total_ns,
+        min_ns=min(durations, default=None),
+        max_ns=max(durations, default=None),
+        suspended_ns=suspended_ns,
+        wall_ns=wall_ns,
+        buckets=merge_buckets((bucket_of(duration_ns), 1) for duration_ns in durations),
+    )
+
+
+def make_strand(
+    *nodes: ScopeNode, parent: tuple[int, int] | None = None, thread_id: int = 1, threads: int = 1
+) -> Strand:
+    """A strand of these nodes, under node ``parent[1]`` of strand ``parent[0]``."""
+    return Strand(
+        thread_id=thread_id,
+        thread_name=f"thread-{thread_id}",
+        parent=None if parent is None else StrandParent(strand=parent[0], node=parent[1]),
+        threads=threads,
+        nodes=nodes,
+    )
+
+
+def make_run(*strands: Strand, profiled_ns: int = 1_000, losses: tuple[Loss, ...] = ()) -> Run:
+    """A finished run of these strands."""
+    return Run(
+        pyrometer_version="0.1.0",
+        recorder="python",
+        started_at="2025-03-01T12:30:00+01:00",
+        profiled_ns=profiled_ns,
+        program=Program(name="train.py", argv=("train.py", "--epochs", "2"), working_directory="/home/user"),
+        machine=Machine(system="Linux 6.1", architecture="x86_64", logical_cores=2),
+        software=Software(
+            python_version="3.11.7", python_implementation="CPython", garbage_collector="on (700, 10, 10)"
+        ),
+        outcome=Outcome(status="finished"),
+        strands=strands,
+        losses=losses,
+        cost=OwnCost(scope_ns=61.5, scope_entries=12),
+    )
+
+
+_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_names = st.sampled_from(["step", "forward", "loss", "(other)", ""]) | _text
+_times_ns = st.integers(0, 10**12)
+_counts = st.integers(0, LARGEST)
+
+
+@st.composite
+def strands_under(draw: st.DrawFn, earlier: Sequence[Strand]) -> Strand:
+    """A valid strand that may hang under any node of the earlier ones."""
+    parent = None
+    possible = [index for index, strand in enumerate(earlier) if strand.nodes]
+    hangs_under_one = draw(st.booleans())
+    if possible and hangs_under_one:
+        strand = draw(st.sampled_from(possible))
+        parent = StrandParent(strand=strand, node=draw(st.integers(0, len(earlier[strand].nodes) - 1)))
+    size = draw(st.integers(0, 6))
+    parents = [draw(st.none() | st.integers(0, index - 1)) if index else None for index in range(size)]
+    totals_ns = [draw(_times_ns) for _ in range(size)]
+    for index in reversed(range(size)):
+        above = parents[index]
+        if above is not None:
+            totals_ns[above] += totals_ns[index]
+    nodes = tuple(
+        make_node(
+            draw(_names),
+            total_ns,
+            parent=above,
+            durations_ns=draw(st.lists(_times_ns, max_size=5)),
+            open_calls=draw(st.integers(0, 3)),
+            suspended_ns=draw(_times_ns),
+            wall_ns=draw(st.none() | _times_ns),
+        )
+        for above, total_ns in zip(parents, totals_ns, strict=True)
+    )
+    return Strand(
+        thread_id=draw(_counts),
+        thread_name=draw(_text),
+        parent=parent,
+        threads=draw(st.integers(1, 5)),
+        nodes=nodes,
+    )
+
+
+@st.composite
+def any_runs(draw: st.DrawFn) -> Run:
+    """Any run that holds together."""
+    strands: list[Strand] = []
+    for _ in range(draw(st.integers(0, 4))):
+        strands.append(draw(strands_under(strands)))
+    commit = st.builds(GitState, commit=_text, branch=st.none() | _text, dirty=st.booleans())
+    optional_count = st.none() | _counts
+    return Run(
+        pyrometer_version=draw(_text),
+        recorder=draw(st.sampled_from(["native", "python"])),
+        started_at=draw(st.datetimes(timezones=st.just(UTC))).isoformat(),
+        profiled_ns=draw(_counts),
+        program=Program(
+            name=draw(_text),
+            argv=tuple(draw(st.lists(_text, max_size=3))),
+            working_directory=draw(_text),
+            git=draw(st.none() | commit),
+        ),
+        machine=Machine(
+            system=draw(_text),
+            architecture=draw(_text),
+            cpu_model=draw(st.none() | _text),
+            physical_cores=draw(optional_count),
+            memory_bytes=draw(optional_count),
+        ),
+        software=Software(
+            python_version=draw(_text),
+            python_implementation=draw(_text),
+            garbage_collector=draw(_text),
+            packages=draw(st.dictionaries(_text, _text, max_size=3)),
+        ),
+        outcome=Outcome(status=draw(_text), detail=draw(st.none() | _text)),
+        strands=tuple(strands),
+        losses=tuple(
+            draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
+        ),
+        cost=OwnCost(
+            scope_ns=draw(st.floats(0, 1e12)), scope_entries=draw(_counts), startup_ns=draw(optional_count)
+        ),
+    )
