@@ -1,0 +1,156 @@
+"""``pyrometer doctor``: what works on this machine and what to do for the rest."""
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pyrometer import _native
+from pyrometer.machine.checks import Check, Status, check_environment, find_compiler
+from pyrometer.units import format_duration
+
+_READS = 20_000
+_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.MISSING: "red"}
+
+
+def doctor(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Say what works on this machine and what to do for the rest."""
+    checks = examine()
+    if as_json:
+        print(render_json(checks))
+    elif sys.stdout.isatty():
+        _print_table(checks)
+    else:
+        print(render_plain(checks))
+    if any(check.is_broken for check in checks):
+        raise typer.Exit(1)
+
+
+def examine() -> list[Check]:
+    """All checks of this machine, the recorder's first."""
+    return [check_recorder(), check_clock(), check_scope_cost(), *check_environment()]
+
+
+def check_recorder() -> Check:
+    """Which of the two recorders measures here, and why if it is the slow one."""
+    name = "recorder"
+    if _native.KIND == "native":
+        return Check(name=name, status=Status.OK, found="native", required=True)
+    if os.environ.get("PYROMETER_NATIVE") == "0":
+        found = "Python, because PYROMETER_NATIVE=0"
+        advice = "Unset PYROMETER_NATIVE: the native recorder costs far less per scope."
+        return Check(name=name, status=Status.WARNING, found=found, advice=advice, required=True)
+    reinstall = "pip install --force-reinstall --no-deps --no-binary pyrometer pyrometer"
+    if find_compiler() is None:
+        reinstall = f"install gcc or clang, then {reinstall}"
+    found = f"Python, because the native one does not load: {_import_error()}"
+    advice = f"Works, but costs more per scope. To build the native one: {reinstall}"
+    return Check(name=name, status=Status.WARNING, found=found, advice=advice, required=True)
+
+
+def check_clock() -> Check:
+    """The clock scopes are timed with, and the shortest time it tells apart.
+
+    What a reading costs is told where Python can read the same clock; the native recorder's
+    counter it cannot, and an empty scope, which holds one reading, bounds it.
+    """
+    if _native.KIND == "native":
+        core = importlib.import_module("pyrometer._native.core")
+        clock = str(getattr(core, "CLOCK", "unknown"))
+    else:
+        clock = "perf_counter_ns"
+    found = f"{clock}; an empty scope reads {format_duration(shortest_scope_ns())}"
+    if clock in {"clock_gettime", "perf_counter_ns"}:
+        cost_ns = read_cost_ns(time.perf_counter_ns)
+        found += f"; a read costs {format_duration(cost_ns)}"
+    return Check(name="clock", status=Status.OK, found=found)
+
+
+def check_scope_cost() -> Check:
+    """What one enabled scope costs the program, measured here and now."""
+    from pyrometer.capture.own_cost import scope_cost_ns
+
+    return Check(name="cost of a scope", status=Status.OK, found=format_duration(scope_cost_ns()))
+
+
+def shortest_scope_ns() -> int:
+    """What the recorder reads for a scope with nothing in it: no shorter time can be seen."""
+    recorder = _native.Recorder()
+    scope = recorder.scope("empty")
+    recorder.start()
+    for _ in range(_READS):
+        with scope:
+            pass
+    recorder.stop()
+    [(*_, nodes)] = recorder.snapshot()["strands"]
+    [(_, _, _, _, _, min_ns, *_)] = nodes
+    return int(min_ns)
+
+
+def read_cost_ns(clock: Callable[[], int]) -> float:
+    """One reading of the clock, the loop around it included."""
+    started_ns = clock()
+    for _ in range(_READS):
+        clock()
+    return (clock() - started_ns) / _READS
+
+
+def render_json(checks: Sequence[Check]) -> str:
+    """The checks as one JSON document, with ``ok`` false if something required is broken."""
+    document = {
+        "ok": not any(check.is_broken for check in checks),
+        "checks": [asdict(check) for check in checks],
+    }
+    return json.dumps(document, indent=2)
+
+
+def render_plain(checks: Sequence[Check]) -> str:
+    """A line for each check, its advice on a line of its own, and the verdict."""
+    width = max(len(check.name) for check in checks)
+    lines: list[str] = []
+    for check in checks:
+        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.found}")
+        if check.advice:
+            lines.append(f"{'':<7}  {'':<{width}}  > {check.advice}")
+    return "\n".join([*lines, "", verdict(checks)])
+
+
+def verdict(checks: Sequence[Check]) -> str:
+    """Whether Pyrometer works here, in one line."""
+    broken = [check.name for check in checks if check.is_broken]
+    if broken:
+        return f"Pyrometer cannot work here: see {', '.join(broken)}."
+    return "Pyrometer works here."
+
+
+def _print_table(checks: Sequence[Check]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for check in checks:
+        found = Text(check.found)
+        if check.advice:
+            found.append(f"\n{check.advice}", style="dim")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), Text(check.name, style="bold"), found)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"\n{verdict(checks)}", markup=False)
+
+
+def _import_error() -> str:
+    try:
+        importlib.import_module("pyrometer._native.core")
+    except ImportError as error:
+        return str(error)
+    return "unknown reason"
