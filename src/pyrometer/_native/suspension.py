@@ -7,8 +7,11 @@ only while a generator or coroutine holds a scope.
 """
 
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, Protocol
+from typing import Protocol
+
+Callback = Callable[..., None]
 
 SUSPENDABLE = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
@@ -24,8 +27,7 @@ class Suspendable(Protocol):
 
 
 recorders: list[Suspendable] = []
-unwatched = 0
-"""Owners that could not be watched because another tool holds the interpreter's hooks."""
+"""The twin's recorders that are switched on."""
 
 
 def owner_of(caller: FrameType | None) -> FrameType | None:
@@ -55,59 +57,87 @@ def is_running(owner: FrameType, caller: FrameType | None) -> bool:
 
 if sys.version_info >= (3, 12):
     _TOOL_IDS = (4, 3)  # those the standard library gives no meaning to
-    _tool_id: int | None = None
-    _watched: dict[int, CodeType] = {}
 
-    def claim_monitoring(on_yield: Any, on_resume: Any, on_throw: Any) -> int | None:
-        """Take one of the interpreter's tool ids and set its callbacks; None if all are taken."""
-        events = sys.monitoring.events
-        for tool_id in _TOOL_IDS:
-            if sys.monitoring.get_tool(tool_id) is None:
-                sys.monitoring.use_tool_id(tool_id, "pyrometer")
-                sys.monitoring.register_callback(tool_id, events.PY_YIELD, on_yield)
-                sys.monitoring.register_callback(tool_id, events.PY_RESUME, on_resume)
-                sys.monitoring.register_callback(tool_id, events.PY_THROW, on_throw)
-                sys.monitoring.set_events(tool_id, events.PY_THROW)
-                return tool_id
-        return None
+    class Monitor:
+        """Has the interpreter report yields and resumptions of the code it is shown."""
 
-    def watch_code(tool_id: int, code: CodeType) -> None:
-        """Have yields and resumptions of this code reported."""
-        events = sys.monitoring.events
-        sys.monitoring.set_local_events(tool_id, code, events.PY_YIELD | events.PY_RESUME)
+        def __init__(self, on_yield: Callback, on_resume: Callback) -> None:
+            self._callbacks = {
+                sys.monitoring.events.PY_YIELD: on_yield,
+                sys.monitoring.events.PY_RESUME: on_resume,
+                sys.monitoring.events.PY_THROW: on_resume,
+            }
+            self._tool_id: int | None = None
+            self._watched: dict[int, CodeType] = {}
 
-    def watch(owner: FrameType) -> None:
-        """From now on, tell the recorders when this owner stops and goes on."""
-        global _tool_id, unwatched
-        code = owner.f_code
-        if id(code) in _watched:
-            return
-        if _tool_id is None:
-            _tool_id = claim_monitoring(_on_yield, _on_resume, _on_resume)
-        if _tool_id is None:
-            unwatched += 1
-            return
-        _watched[id(code)] = code
-        watch_code(_tool_id, code)
+        def watch(self, code: CodeType) -> bool:
+            """From now on report this code; False if other tools hold every place."""
+            if id(code) in self._watched:
+                return True
+            if self._tool_id is None and not self._claim():
+                return False
+            self._watched[id(code)] = code
+            events = sys.monitoring.events
+            sys.monitoring.set_local_events(
+                self._tool_id, code, events.PY_YIELD | events.PY_RESUME
+            )
+            return True
 
-    def _on_yield(_code: CodeType, _offset: int, _value: object) -> None:
+        def release(self) -> None:
+            """Report nothing any more, and leave the interpreter as it was."""
+            if self._tool_id is None:
+                return
+            for code in self._watched.values():
+                sys.monitoring.set_local_events(self._tool_id, code, 0)
+            self._watched.clear()
+            sys.monitoring.set_events(self._tool_id, 0)
+            for event in self._callbacks:
+                sys.monitoring.register_callback(self._tool_id, event, None)
+            sys.monitoring.free_tool_id(self._tool_id)
+            self._tool_id = None
+
+        def _claim(self) -> bool:
+            for tool_id in _TOOL_IDS:
+                if sys.monitoring.get_tool(tool_id) is None:
+                    sys.monitoring.use_tool_id(tool_id, "pyrometer")
+                    for event, callback in self._callbacks.items():
+                        sys.monitoring.register_callback(tool_id, event, callback)
+                    sys.monitoring.set_events(tool_id, sys.monitoring.events.PY_THROW)
+                    self._tool_id = tool_id
+                    return True
+            return False
+
+    def _on_yield(*_event: object) -> None:
         for recorder in recorders:
             recorder.suspend(sys._getframe(1))
 
-    def _on_resume(_code: CodeType, _offset: int, _exception: object = None) -> None:
+    def _on_resume(*_event: object) -> None:
         for recorder in recorders:
             recorder.resume(sys._getframe(1))
 
+    _monitor = Monitor(_on_yield, _on_resume)
+
+    def watch(owner: FrameType) -> bool:
+        """From now on tell the recorders when this owner stops and goes on; False if impossible."""
+        return _monitor.watch(owner.f_code)
+
+    def release() -> None:
+        """The last recorder has stopped."""
+        _monitor.release()
+
 else:
 
-    def watch(owner: FrameType) -> None:
-        """From now on, tell the recorders when this owner stops and goes on."""
-        global unwatched
+    def watch(owner: FrameType) -> bool:
+        """From now on tell the recorders when this owner stops and goes on; False if impossible."""
         current = sys.getprofile()
         if current is None:
             sys.setprofile(_on_profile_event)
-        elif current is not _on_profile_event:
-            unwatched += 1
+        return current is None or current is _on_profile_event
+
+    def release() -> None:
+        """The last recorder has stopped."""
+        if sys.getprofile() is _on_profile_event:
+            sys.setprofile(None)
 
     def _on_profile_event(frame: FrameType, event: str, _argument: object) -> None:
         if not recorders:

@@ -294,6 +294,8 @@ class Recorder:
         now_ns = self._clock()
         self.enabled = False
         suspension.recorders.remove(self)
+        if not suspension.recorders:
+            suspension.release()
         self._profiled_ns += now_ns - self._started_ns
         for strand in self._strands:
             end_ns = now_ns if strand.ended_ns is None else strand.ended_ns
@@ -306,6 +308,7 @@ class Recorder:
             for frame in frames:
                 frame.node.suspended_ns += now_ns - frame.suspended_at_ns
                 frame.node.open_calls += 1
+                frame.node.references -= 1
         self._suspended.clear()
 
     def reset(self) -> None:
@@ -341,12 +344,14 @@ class Recorder:
         node = strand.frames[-1].node
         return strand.parent if node is strand.root else Position(strand, node)
 
-    def enter_position(self, position: Position | None) -> None:
-        """From now on the calling thread works for the scope at ``position``."""
+    def enter_position(self, position: Position | None) -> bool:
+        """From now on the calling thread works for the scope at ``position``; False if it cannot."""
         strand = self._make_strand(position)
-        if strand is not None:
-            strand.outer = getattr(self._local, "strand", None)
-            self._local.strand = strand
+        if strand is None:
+            return False
+        strand.outer = getattr(self._local, "strand", None)
+        self._local.strand = strand
+        return True
 
     def leave_position(self) -> None:
         """Undo the last ``enter_position`` of the calling thread."""
@@ -356,6 +361,7 @@ class Recorder:
         now_ns = self._clock()
         while len(strand.frames) > 1:
             self._close_top(strand, now_ns, completed=False)
+        strand.frames[0].absorbed = 0
         strand.ended_ns = now_ns
         self._local.strand = strand.outer
 
@@ -424,8 +430,8 @@ class Recorder:
         if node is None:
             top.absorbed += 1
             return
-        if owner is not None:
-            suspension.watch(owner)
+        if owner is not None and not suspension.watch(owner):
+            self._unseen_suspensions += 1
         frame = _Frame(node, owner, 0)
         strand.frames.append(frame)
         frame.begin_slice(self._clock())
@@ -439,6 +445,9 @@ class Recorder:
         frames = strand.frames
         if frames[-1].absorbed:
             frames[-1].absorbed -= 1
+            return
+        if _is_other(frames[-1].node):
+            self._close_top(strand, now_ns, completed=True)
             return
         for index in range(len(frames) - 1, 0, -1):
             if frames[index].node.name == name:
@@ -464,7 +473,7 @@ class Recorder:
         node = parent.children.get(name)
         if node is not None:
             return node
-        if parent.parent is not None and parent.parent.other is parent:
+        if _is_other(parent):
             self._places_lost += 1
             return None
         too_deep = len(strand.frames) > self._max_depth - 1
@@ -505,6 +514,7 @@ class Recorder:
         now_ns = self._clock()
         for frame in frames:
             frame.node.suspended_ns += now_ns - frame.suspended_at_ns
+            frame.node.references -= 1
             top = strand.frames[-1]
             frame.node = self._place_again(strand, top.node, frame.node)
             frame.begin_slice(now_ns)
@@ -522,6 +532,7 @@ class Recorder:
         for frame in reversed(frames):
             frame.end_slice(now_ns)
             frame.suspended_at_ns = now_ns
+            frame.node.references += 1
         owner = frames[0].owner
         assert owner is not None
         self._suspended[owner] = frames
@@ -561,11 +572,13 @@ class Recorder:
                 extra[2] += now_ns - frame.suspended_at_ns
         places: dict[_Node, tuple[int, int]] = {}
         strands: list[RawStrand] = []
-        for strand_index, strand in enumerate(self._strands):
+        for strand in self._strands:
             nodes: list[RawNode] = []
             for child in strand.root.all_children():
-                _flatten(child, -1, strand_index, now_ns, extras, places, nodes)
+                _flatten(child, -1, len(strands), now_ns, extras, places, nodes)
             parent = None if strand.parent is None else places.get(strand.parent._node)
+            if not nodes:
+                continue
             strands.append((strand.thread_id, strand.thread_name, parent, strand.threads, nodes))
         return {
             "profiled_ns": self._profiled_ns + (now_ns - self._started_ns if self.enabled else 0),
@@ -577,7 +590,7 @@ class Recorder:
                 "threads": self._strands_lost,
                 "out_of_order": self._out_of_order,
                 "unmatched_exits": self._unmatched_exits,
-                "unseen_suspensions": self._unseen_suspensions + suspension.unwatched,
+                "unseen_suspensions": self._unseen_suspensions,
             },
         }
 
@@ -610,6 +623,10 @@ def _flatten(
     )
     for child in node.all_children():
         _flatten(child, index, strand_index, now_ns, extras, places, nodes)
+
+
+def _is_other(node: _Node) -> bool:
+    return node.parent is not None and node.parent.other is node
 
 
 def _same_place(one: Position | None, other: Position | None) -> bool:

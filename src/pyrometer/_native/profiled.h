@@ -1,0 +1,109 @@
+/* Profiled functions: called inside a scope, with no Python frame of their own. */
+#ifndef PYROMETER_PROFILED_H
+#define PYROMETER_PROFILED_H
+
+#include "scope.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *function;
+    Scope *scope;
+    PyObject *dict;
+    PyObject *weak_references;
+    vectorcallfunc vectorcall;
+} Profiled;
+
+static PyTypeObject Profiled_Type;
+
+static PyObject *
+profiled_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *keywords)
+{
+    Profiled *profiled = (Profiled *)self;
+    Recorder *recorder = profiled->scope->recorder;
+    if (!recorder->enabled)
+        return PyObject_Vectorcall(profiled->function, arguments, count, keywords);
+    /* A plain function cannot be suspended: its scope needs no owner. */
+    recorder_enter(recorder, profiled->scope, NULL);
+    PyObject *result = PyObject_Vectorcall(profiled->function, arguments, count, keywords);
+    if (LIKELY(recorder->enabled))
+        recorder_exit(recorder, profiled->scope, 0);
+    return result;
+}
+
+static PyObject *
+profiled_get(PyObject *self, PyObject *instance, PyObject *type)
+{
+    return instance == NULL || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+static int
+profiled_traverse(Profiled *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->function);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int
+profiled_clear(Profiled *self)
+{
+    Py_CLEAR(self->function);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void
+profiled_dealloc(Profiled *self)
+{
+    PyObject_GC_UnTrack(self);
+    if (self->weak_references != NULL)
+        PyObject_ClearWeakRefs((PyObject *)self);
+    profiled_clear(self);
+    Py_XDECREF(self->scope);
+    PyObject_GC_Del(self);
+}
+
+static PyObject *
+profiled_repr(Profiled *self)
+{
+    return PyUnicode_FromFormat("<profiled %R>", self->function);
+}
+
+/* Pickled as functions are: by the name under which it can be imported. */
+static PyObject *
+profiled_reduce(PyObject *self, PyObject *nothing)
+{
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyMethodDef profiled_methods[] = {
+    {"__reduce__", profiled_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+
+static PyGetSetDef profiled_attributes[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {NULL},
+};
+
+static PyTypeObject Profiled_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "pyrometer._native.core.Profiled",
+    .tp_doc = "A function each call of which is a scope.",
+    .tp_basicsize = sizeof(Profiled),
+    .tp_dealloc = (destructor)profiled_dealloc,
+    .tp_vectorcall_offset = offsetof(Profiled, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = (reprfunc)profiled_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_traverse = (traverseproc)profiled_traverse,
+    .tp_clear = (inquiry)profiled_clear,
+    .tp_methods = profiled_methods,
+    .tp_getset = profiled_attributes,
+    .tp_descr_get = profiled_get,
+    .tp_dictoffset = offsetof(Profiled, dict),
+    .tp_weaklistoffset = offsetof(Profiled, weak_references),
+};
+
+#endif

@@ -1,0 +1,95 @@
+/* What a recorder is made of, and its clock. twin.py is the specification of all of it. */
+#ifndef PYROMETER_RECORDER_H
+#define PYROMETER_RECORDER_H
+
+#include "clock.h"
+#include "tree.h"
+
+#include "owner.h"
+
+#define STRANDS_KEPT 256
+#define MAX_STRANDS 4096
+
+/* The frames a suspended generator or coroutine took along. */
+typedef struct Segment {
+    PyObject *owner_address; /* compared, never followed: weak tells whether it still lives */
+    PyObject *weak;
+    struct Segment *next;
+    Py_ssize_t length;
+    Frame frames[];
+} Segment;
+
+typedef struct Recorder {
+    PyObject_HEAD
+    int enabled;
+    uint64_t starts;
+    PyObject *clock; /* a Python callable, or NULL for the machine's clock */
+    uint64_t max_nodes, node_count;
+    Py_ssize_t max_depth;
+    uint64_t generation; /* changes when nodes may have been freed: scopes forget their place */
+    uint64_t epoch;      /* changes at reset: positions of before are void */
+    uint64_t started_ns, profiled_ns;
+    Strand **strands;
+    Py_ssize_t strand_count, strand_capacity;
+    Segment **segments; /* suspended frames by owner: a chained hash table */
+    size_t segment_capacity, segment_count;
+    uint64_t entries; /* of strands folded away */
+    uint64_t places_lost, depth_lost, strands_lost;
+    uint64_t out_of_order, unmatched_exits, unseen_suspensions;
+    struct Recorder *next_started, *next_alive;
+} Recorder;
+
+typedef struct {
+    PyObject_HEAD
+    Recorder *recorder;
+    Node *node;
+    uint64_t epoch;
+} Position;
+
+typedef struct Scope {
+    PyObject_HEAD
+    Recorder *recorder;
+    PyObject *name;
+    Py_hash_t hash;
+    Node *cached_parent, *cached_node;
+    uint64_t cached_generation;
+} Scope;
+
+static PyTypeObject Position_Type;
+static Recorder *started_recorders;
+static Recorder *alive_recorders;
+static PyObject *other_name;
+static PyObject *describe_current_thread; /* from threads.py */
+
+/* The strand the thread last recorded on. Initial-exec keeps the access to one instruction and
+ * free of malloc, and eight bytes fit in the surplus that the loader leaves. */
+#if defined(__linux__)
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+#else
+#define THREAD_LOCAL static __thread
+#endif
+THREAD_LOCAL Strand *current_strand;
+
+static uint64_t
+python_clock_ns(Recorder *recorder)
+{
+    SavedError error = save_error();
+    uint64_t now_ns = 0;
+    PyObject *now = PyObject_CallNoArgs(recorder->clock);
+    if (now != NULL) {
+        now_ns = PyLong_AsUnsignedLongLong(now);
+        Py_DECREF(now);
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(recorder->clock);
+    restore_error(error);
+    return now_ns;
+}
+
+static inline uint64_t
+recorder_now_ns(Recorder *recorder)
+{
+    return LIKELY(recorder->clock == NULL) ? clock_now_ns() : python_clock_ns(recorder);
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SIGTERM, noticed below Python: the program's own view of its signal handlers stays as it was. */
+#ifndef PYROMETER_SIGTERM_H
+#define PYROMETER_SIGTERM_H
+
+#include <Python.h>
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t sigterm_noticed;
+static int sigterm_fd = -1;
+static pid_t sigterm_process;
+
+/* The first writes a byte; a second one, or one in a forked child, ends the process as usual. */
+static void
+on_sigterm(int number)
+{
+    int saved_errno = errno;
+    if (sigterm_noticed || getpid() != sigterm_process || write(sigterm_fd, "T", 1) != 1) {
+        signal(SIGTERM, SIG_DFL);
+        raise(SIGTERM);
+    }
+    sigterm_noticed = 1;
+    errno = saved_errno;
+}
+
+PyDoc_STRVAR(watch_sigterm_doc,
+             "watch_sigterm(fd) -> bool\n\n"
+             "Write a byte to fd at the first SIGTERM. False, and nothing done, where the program "
+             "already handles or ignores the signal.");
+
+static PyObject *
+watch_sigterm(PyObject *module, PyObject *argument)
+{
+    int fd = PyObject_AsFileDescriptor(argument);
+    if (fd < 0)
+        return NULL;
+    struct sigaction action;
+    if (sigaction(SIGTERM, NULL, &action) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    if ((action.sa_flags & SA_SIGINFO) || action.sa_handler != SIG_DFL)
+        Py_RETURN_FALSE;
+    sigterm_fd = fd;
+    sigterm_process = getpid();
+    sigterm_noticed = 0;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_sigterm;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART | SA_ONSTACK; /* the program's system calls are not interrupted */
+    if (sigaction(SIGTERM, &action, NULL) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_TRUE;
+}
+
+PyDoc_STRVAR(unwatch_sigterm_doc,
+             "unwatch_sigterm() -> bool\n\n"
+             "Give SIGTERM its default action back; False where the program has taken it over.");
+
+static PyObject *
+unwatch_sigterm(PyObject *module, PyObject *nothing)
+{
+    struct sigaction action;
+    if (sigaction(SIGTERM, NULL, &action) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    if ((action.sa_flags & SA_SIGINFO) || action.sa_handler != on_sigterm)
+        Py_RETURN_FALSE;
+    signal(SIGTERM, SIG_DFL);
+    Py_RETURN_TRUE;
+}
+
+#endif

@@ -1,0 +1,353 @@
+/* Strands: which one the calling thread records on, and the places in its tree. */
+#ifndef PYROMETER_STRANDS_H
+#define PYROMETER_STRANDS_H
+
+#include "recorder.h"
+
+/* Frames. */
+
+static inline void
+frame_begin_slice(Frame *frame, uint64_t now_ns)
+{
+    frame->slice_start_ns = now_ns;
+    if (UNLIKELY(frame->node->shared != NULL))
+        shared_enter(frame->node->shared, now_ns);
+}
+
+static inline void
+frame_end_slice(Frame *frame, uint64_t now_ns)
+{
+    uint64_t slice_ns = LIKELY(now_ns > frame->slice_start_ns) ? now_ns - frame->slice_start_ns : 0;
+    frame->active_ns += slice_ns;
+    frame->node->total_ns += slice_ns;
+    if (UNLIKELY(frame->node->shared != NULL))
+        shared_leave(frame->node->shared, now_ns);
+}
+
+/* A new frame on top, or NULL without memory. */
+static inline Frame *
+strand_push(Strand *strand, Node *node, PyObject *owner)
+{
+    if (UNLIKELY(strand->depth + 1 >= strand->capacity)) {
+        Py_ssize_t capacity = strand->capacity * 2;
+        Frame *frames = realloc(strand->frames, (size_t)capacity * sizeof *frames);
+        if (frames == NULL)
+            return NULL;
+        strand->frames = frames;
+        strand->capacity = capacity;
+    }
+    Frame *frame = &strand->frames[++strand->depth];
+    frame->node = node;
+    frame->owner = owner;
+    frame->active_ns = 0;
+    frame->absorbed = 0;
+    if (UNLIKELY(owner != NULL)) {
+        Py_INCREF(owner);
+        strand->owned++;
+    }
+    return frame;
+}
+
+static inline void
+strand_close_top(Strand *strand, uint64_t now_ns, int completed)
+{
+    Frame *frame = &strand->frames[strand->depth--];
+    frame_end_slice(frame, now_ns);
+    if (LIKELY(completed))
+        node_record_call(frame->node, frame->active_ns);
+    else
+        frame->node->open_calls++;
+    if (UNLIKELY(frame->owner != NULL)) {
+        strand->owned--;
+        Py_CLEAR(frame->owner);
+    }
+}
+
+/* Strands. */
+
+static Strand *
+strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, Node *parent)
+{
+    Strand *strand = calloc(1, sizeof *strand);
+    Frame *frames = calloc(16, sizeof *frames);
+    Node *root = node_new(other_name, 0, NULL, NULL);
+    if (strand == NULL || frames == NULL || root == NULL) {
+        free(strand);
+        free(frames);
+        if (root != NULL)
+            node_free(root);
+        return NULL;
+    }
+    if (parent != NULL) {
+        root->shared = node_shared_for_strands(parent);
+        parent->references++;
+    }
+    frames[0].node = root;
+    strand->recorder = recorder;
+    strand->thread_id = thread_id;
+    strand->thread_name = Py_NewRef(thread_name);
+    strand->parent = parent;
+    strand->root = root;
+    strand->frames = frames;
+    strand->capacity = 16;
+    strand->threads = 1;
+    return strand;
+}
+
+static void
+strand_drop_frames(Strand *strand)
+{
+    for (; strand->depth > 0; strand->depth--)
+        Py_CLEAR(strand->frames[strand->depth].owner);
+    strand->owned = 0;
+    strand->frames[0].absorbed = 0;
+}
+
+/* Frees the strand with its nodes. The parent's node, which may be gone already, is not touched. */
+static void
+strand_free(Strand *strand)
+{
+    strand_drop_frames(strand);
+    node_free_tree(strand->root);
+    Py_CLEAR(strand->thread_name);
+    free(strand->table);
+    free(strand->frames);
+    free(strand);
+}
+
+/* Forget what was recorded but stay valid for the thread that holds this strand. */
+static void
+strand_empty(Strand *strand)
+{
+    strand_drop_frames(strand);
+    Node *root = strand->root;
+    for (Node *child = root->first_child; child != NULL;) {
+        Node *next = child->next_sibling;
+        node_free_tree(child);
+        child = next;
+    }
+    root->first_child = root->last_child = root->other = NULL;
+    root->shared = NULL;
+    free(strand->table);
+    strand->table = NULL;
+    strand->table_capacity = strand->table_used = 0;
+    strand->entries = 0;
+    strand->parent = NULL;
+}
+
+static void
+recorder_fold_finished_strands(Recorder *recorder)
+{
+    Py_ssize_t kept = 0;
+    for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
+        Strand *strand = recorder->strands[i];
+        Strand *target = NULL;
+        if (strand->ended && !node_is_referenced(strand->root)) {
+            for (Py_ssize_t k = 0; k < kept && target == NULL; k++) {
+                Strand *other = recorder->strands[k];
+                if (other->ended && other->parent == strand->parent)
+                    target = other;
+            }
+        }
+        if (target == NULL) {
+            recorder->strands[kept++] = strand;
+            continue;
+        }
+        target->threads += strand->threads;
+        recorder->entries += strand->entries;
+        if (strand->parent != NULL)
+            strand->parent->references--;
+        recorder->node_count -= node_absorb(target, target->root, strand->root) - 1;
+        strand->root = node_new(other_name, 0, NULL, NULL); /* absorbed; strand_free wants one */
+        if (strand->root != NULL)
+            strand_free(strand);
+    }
+    recorder->strand_count = kept;
+    recorder->generation++;
+}
+
+static void
+thread_ended(PyObject *capsule)
+{
+    unsigned long thread_id = (unsigned long)(uintptr_t)PyCapsule_GetContext(capsule);
+    for (Recorder *recorder = alive_recorders; recorder != NULL; recorder = recorder->next_alive) {
+        for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
+            Strand *strand = recorder->strands[i];
+            if (strand->thread_id == thread_id && !strand->ended) {
+                strand->ended = 1;
+                strand->ended_ns = recorder_now_ns(recorder);
+            }
+        }
+    }
+    if (thread_id == PyThread_get_thread_ident())
+        current_strand = NULL;
+}
+
+/* Leave word to be told when the thread ends: an object that dies with the thread's state. */
+static void
+watch_thread_end(unsigned long thread_id)
+{
+    PyObject *storage = PyThreadState_GetDict(); /* borrowed */
+    if (storage == NULL)
+        return;
+    if (PyDict_GetItemString(storage, "pyrometer.thread_end") != NULL)
+        return;
+    PyObject *capsule = PyCapsule_New(&alive_recorders, "pyrometer.thread_end", thread_ended);
+    if (capsule != NULL) {
+        PyCapsule_SetContext(capsule, (void *)(uintptr_t)thread_id);
+        PyDict_SetItemString(storage, "pyrometer.thread_end", capsule);
+        Py_DECREF(capsule);
+    }
+}
+
+/* The strand the calling thread records on, or NULL if it has none yet. */
+static Strand *
+recorder_find_strand(Recorder *recorder)
+{
+    Strand *strand = current_strand;
+    if (LIKELY(strand != NULL && strand->recorder == recorder))
+        return strand;
+    unsigned long thread_id = PyThread_get_thread_ident();
+    /* The newest is the innermost: enter_position appends, leave_position ends. */
+    Strand *found = NULL;
+    for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
+        strand = recorder->strands[i];
+        if (strand->thread_id == thread_id && !strand->ended &&
+            (found == NULL || strand->outer == found))
+            found = strand;
+    }
+    if (found != NULL)
+        current_strand = found;
+    return found;
+}
+
+/* The node at a position of this record; NULL for one of before a reset, or of another recorder. */
+static Node *
+position_node(Recorder *recorder, PyObject *object)
+{
+    if (!Py_IS_TYPE(object, &Position_Type))
+        return NULL;
+    Position *position = (Position *)object;
+    return position->recorder == recorder && position->epoch == recorder->epoch ? position->node : NULL;
+}
+
+static Strand *
+recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *thread_name,
+                    Node *parent)
+{
+    for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
+        Strand *strand = recorder->strands[i];
+        if (strand->ended && strand->thread_id == thread_id &&
+            PyUnicode_Compare(strand->thread_name, thread_name) == 0 &&
+            strand->parent == parent) {
+            strand_drop_frames(strand);
+            strand->ended = 0;
+            strand->outer = NULL;
+            return strand;
+        }
+    }
+    if (recorder->strand_count >= STRANDS_KEPT)
+        recorder_fold_finished_strands(recorder);
+    if (recorder->strand_count >= MAX_STRANDS) {
+        recorder->strands_lost++;
+        return NULL;
+    }
+    if (recorder->strand_count == recorder->strand_capacity) {
+        Py_ssize_t capacity = recorder->strand_capacity ? recorder->strand_capacity * 2 : 8;
+        Strand **strands = realloc(recorder->strands, (size_t)capacity * sizeof *strands);
+        if (strands == NULL)
+            return NULL;
+        recorder->strands = strands;
+        recorder->strand_capacity = capacity;
+    }
+    Strand *strand = strand_new(recorder, thread_id, thread_name, parent);
+    if (strand != NULL)
+        recorder->strands[recorder->strand_count++] = strand;
+    return strand;
+}
+
+/* A strand for the calling thread under position, or where the thread was started. Swallows
+ * errors: recording never raises into the program. */
+static Strand *
+recorder_make_strand(Recorder *recorder, PyObject *position)
+{
+    SavedError error = save_error();
+    Strand *strand = NULL;
+    PyObject *description = PyObject_CallNoArgs(describe_current_thread);
+    PyObject *thread_name, *started_at;
+    unsigned long thread_id;
+    if (description != NULL &&
+        PyArg_ParseTuple(description, "kUO", &thread_id, &thread_name, &started_at)) {
+        Node *parent = position_node(recorder, position == NULL ? started_at : position);
+        strand = recorder_add_strand(recorder, thread_id, thread_name, parent);
+        watch_thread_end(thread_id);
+    }
+    if (PyErr_Occurred()) {
+        recorder->strands_lost++;
+        PyErr_Clear();
+    }
+    Py_XDECREF(description);
+    restore_error(error);
+    return strand;
+}
+
+static inline Strand *
+recorder_strand(Recorder *recorder)
+{
+    Strand *strand = current_strand;
+    if (LIKELY(strand != NULL && strand->recorder == recorder))
+        return strand;
+    strand = recorder_find_strand(recorder);
+    if (strand == NULL) {
+        strand = recorder_make_strand(recorder, NULL);
+        if (strand != NULL)
+            current_strand = strand;
+    }
+    return strand;
+}
+
+/* Places in the tree. */
+
+static Node *
+recorder_add_node(Recorder *recorder, Strand *strand, Node *parent, PyObject *name, Py_hash_t hash,
+                  int is_other)
+{
+    Shared *shared = parent->shared == NULL ? NULL : shared_child(parent->shared, name);
+    Node *node = node_new(name, hash, parent, shared);
+    if (node == NULL)
+        return NULL;
+    node->is_other = is_other;
+    if (!is_other && strand_index(strand, node) < 0) {
+        node_free(node);
+        return NULL;
+    }
+    node_append_child(parent, node);
+    recorder->node_count++;
+    return node;
+}
+
+/* The node for a scope of this name, made if there is room; else "(other)", else NULL. */
+static Node *
+recorder_place(Recorder *recorder, Strand *strand, Node *parent, PyObject *name, Py_hash_t hash)
+{
+    Node *node = strand_find(strand, parent, name, hash);
+    if (node != NULL)
+        return node;
+    if (parent->is_other) {
+        recorder->places_lost++;
+        return NULL;
+    }
+    int too_deep = strand->depth + 1 > recorder->max_depth - 1;
+    /* One node in twenty is kept back for the "(other)" of places that overflow. */
+    if (!too_deep && recorder->node_count < recorder->max_nodes - recorder->max_nodes / 20)
+        return recorder_add_node(recorder, strand, parent, name, hash, 0);
+    if (too_deep)
+        recorder->depth_lost++;
+    else
+        recorder->places_lost++;
+    if (parent->other == NULL && recorder->node_count < recorder->max_nodes)
+        return recorder_add_node(recorder, strand, parent, other_name, 0, 1);
+    return parent->other;
+}
+
+#endif

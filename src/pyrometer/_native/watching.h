@@ -1,0 +1,116 @@
+/* Being told when generators and coroutines stop and go on: by sys.monitoring, or on 3.11 by entry_points.h. */
+#ifndef PYROMETER_WATCHING_H
+#define PYROMETER_WATCHING_H
+
+#include "entry_points.h"
+#include "suspended.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
+static PyObject *monitor; /* suspension.Monitor, made at the first need */
+static PyObject *last_watched_code;
+static PyObject *make_monitor(void);
+
+static int
+watch_owner(PyObject *owner)
+{
+    /* The first frame is the owner's unless a context manager's entry stands between. */
+    PyObject *code = PyObject_GetAttrString(
+        owner, PyCoro_CheckExact(owner) ? "cr_code" : PyAsyncGen_CheckExact(owner) ? "ag_code" : "gi_code");
+    if (code == NULL)
+        return -1;
+    if (code == last_watched_code) {
+        Py_DECREF(code);
+        return 0;
+    }
+    if (monitor == NULL && (monitor = make_monitor()) == NULL) {
+        Py_DECREF(code);
+        return -1;
+    }
+    PyObject *watched = PyObject_CallMethod(monitor, "watch", "O", code);
+    int failed = watched == NULL || !PyObject_IsTrue(watched);
+    if (!failed)
+        Py_XSETREF(last_watched_code, Py_NewRef(code));
+    Py_XDECREF(watched);
+    Py_DECREF(code);
+    return failed ? -1 : 0;
+}
+
+static PyObject *
+on_yield(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    FrameRef frame = current_frame();
+    PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
+    if (generator != NULL)
+        for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
+            recorder_suspend(recorder, generator);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+on_resume(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    FrameRef frame = current_frame();
+    PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
+    if (generator != NULL)
+        for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
+            if (recorder->segment_count > 0)
+                recorder_resume(recorder, generator);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef on_yield_definition = {"on_yield", (PyCFunction)(void (*)(void))on_yield, METH_FASTCALL, NULL};
+static PyMethodDef on_resume_definition = {"on_resume", (PyCFunction)(void (*)(void))on_resume, METH_FASTCALL, NULL};
+
+static PyObject *
+make_monitor(void)
+{
+    PyObject *module = PyImport_ImportModule("pyrometer._native.suspension");
+    PyObject *yielded = PyCFunction_New(&on_yield_definition, NULL);
+    PyObject *resumed = PyCFunction_New(&on_resume_definition, NULL);
+    PyObject *made = NULL;
+    if (module != NULL && yielded != NULL && resumed != NULL)
+        made = PyObject_CallMethod(module, "Monitor", "OO", yielded, resumed);
+    Py_XDECREF(module);
+    Py_XDECREF(yielded);
+    Py_XDECREF(resumed);
+    return made;
+}
+
+static void
+begin_watching(void)
+{
+    /* Code is watched as it is seen to enter a scope. */
+}
+
+static void
+end_watching(void)
+{
+    Py_CLEAR(last_watched_code);
+    if (monitor != NULL) {
+        PyObject *released = PyObject_CallMethod(monitor, "release", NULL);
+        if (released == NULL)
+            PyErr_WriteUnraisable(monitor);
+        Py_XDECREF(released);
+    }
+}
+#else
+static int
+watch_owner(PyObject *owner)
+{
+    return 0;
+}
+
+static void
+begin_watching(void)
+{
+    swap_entry_points(1);
+}
+
+static void
+end_watching(void)
+{
+    swap_entry_points(0);
+}
+#endif
+
+#endif
