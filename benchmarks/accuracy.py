@@ -1,9 +1,10 @@
 """Programs that spin for known times in known trees, against what the recorder says of them.
 
-The truth is what each program measures around its own spins, since a busy neighbour can stop
-any of them. Each program runs several times, and a node's error is the median over these runs.
-Exits with 1 unless every node's total and self time are within 1 % of the truth, or within 1 µs
-for each call (of its own and, for self time, of its children), whichever is more.
+The truth is what each program reads from the clock as the first and the last thing inside each
+scope: a busy neighbour can stop it anywhere, so the time it meant to take is not the time it took.
+Each program runs several times, and a node's error is the median over these runs. Exits with 1
+unless every node's total and self time are within 1 % of the truth, or within 1 µs for each call
+(of its own and, for self time, of its children), whichever is more.
 """
 
 import argparse
@@ -11,10 +12,10 @@ import asyncio
 import statistics
 import sys
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import perf_counter_ns as now
 
 import pyrometer
 from pyrometer._native import KIND
@@ -29,111 +30,145 @@ Path = tuple[str, ...]
 
 
 class Truth:
-    """What a program measured of itself: how long it was where."""
+    """What a program knows of itself: how long it was inside each scope."""
 
     def __init__(self) -> None:
         # A list, because appending is safe from several threads at once.
-        self._spins: list[tuple[Path, int, int]] = []
+        self._stays: list[tuple[Path, int]] = []
+        self._on_threads: set[Path] = set()
 
-    def spin(self, *path: str, duration_ns: int = SPIN_NS, thread_root: int = 0) -> None:
-        """Stay at ``path`` for a while.
-
-        A thread's scopes are no part of the time of the scope that started it: ``thread_root``
-        is how many names of the path stand above the thread.
-        """
-        started_ns = now_ns = time.perf_counter_ns()
-        while now_ns - started_ns < duration_ns:
-            now_ns = time.perf_counter_ns()
-        self._spins.append((path, thread_root, now_ns - started_ns))
-
-    def wait_for(self, *path: str, threads: list[threading.Thread]) -> None:
-        """Start the threads and stay at ``path`` until all are done."""
-        started_ns = time.perf_counter_ns()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self._spins.append((path, 0, time.perf_counter_ns() - started_ns))
+    def add(self, *path: str, inside_ns: int, on_thread: bool = False) -> None:
+        """A stay at ``path``, on a thread that the scope above it has started or on the same one."""
+        self._stays.append((path, inside_ns))
+        if on_thread:
+            self._on_threads.add(path)
 
     def times_ns(self) -> dict[Path, tuple[int, int]]:
-        """The total and the self time at each path."""
+        """The total and the self time at each path; a thread's time is no part of its starter's."""
         total_ns: dict[Path, int] = defaultdict(int)
-        self_ns: dict[Path, int] = defaultdict(int)
-        for path, thread_root, spent_ns in self._spins:
-            self_ns[path] += spent_ns
-            for length in range(thread_root + 1, len(path) + 1):
-                total_ns[path[:length]] += spent_ns
-        return {path: (total_ns[path], self_ns[path]) for path in total_ns}
+        children_ns: dict[Path, int] = defaultdict(int)
+        for path, inside_ns in self._stays:
+            total_ns[path] += inside_ns
+            if path not in self._on_threads:
+                children_ns[path[:-1]] += inside_ns
+        return {path: (total_ns[path], total_ns[path] - children_ns[path]) for path in total_ns}
+
+
+def spin(duration_ns: int = SPIN_NS) -> None:
+    """Keep the processor busy."""
+    end_ns = now() + duration_ns
+    while now() < end_ns:
+        pass
 
 
 def flat(truth: Truth) -> None:
     """Scopes side by side, one after the other."""
     for _ in range(CALLS):
-        with pyrometer.scope("short"):
-            truth.spin("short", duration_ns=SPIN_NS // 4)
-        with pyrometer.scope("long"):
-            truth.spin("long")
+        for name, duration_ns in (("short", SPIN_NS // 5), ("long", SPIN_NS)):
+            with pyrometer.scope(name):
+                entered_ns = now()
+                spin(duration_ns)
+                left_ns = now()
+            truth.add(name, inside_ns=left_ns - entered_ns)
 
 
 def tiny(truth: Truth) -> None:
-    """So many calls, each so short, that the recorder's own cost would show."""
+    """So many calls, each so short, that a recorder which times itself too would be found out."""
     for _ in range(100 * CALLS):
         with pyrometer.scope("tiny"):
-            truth.spin("tiny", duration_ns=5_000)
+            entered_ns = now()
+            spin(5_000)
+            left_ns = now()
+        truth.add("tiny", inside_ns=left_ns - entered_ns)
 
 
 def nested(truth: Truth) -> None:
     """Scopes within scopes, and the same name at two places."""
     for _ in range(CALLS):
         with pyrometer.scope("outer"):
-            truth.spin("outer")
+            outer_ns = now()
+            spin()
             with pyrometer.scope("middle"):
-                truth.spin("outer", "middle")
+                middle_ns = now()
+                spin()
                 with pyrometer.scope("inner"):
-                    truth.spin("outer", "middle", "inner")
+                    inner_ns = now()
+                    spin()
+                    inner_ns = now() - inner_ns
+                middle_ns = now() - middle_ns
             with pyrometer.scope("inner"):
-                truth.spin("outer", "inner")
+                other_ns = now()
+                spin()
+                other_ns = now() - other_ns
+            outer_ns = now() - outer_ns
+        truth.add("outer", inside_ns=outer_ns)
+        truth.add("outer", "middle", inside_ns=middle_ns)
+        truth.add("outer", "middle", "inner", inside_ns=inner_ns)
+        truth.add("outer", "inner", inside_ns=other_ns)
 
 
 def recursion(truth: Truth) -> None:
     """A function that calls itself, each level a node of its own."""
 
     @pyrometer.profiled("descend")
-    def descend(*path: str) -> None:
-        truth.spin(*path)
+    def descend(*path: str) -> int:
+        entered_ns = now()
+        spin()
         if len(path) < RECURSION_DEPTH:
-            descend(*path, "descend")
+            deeper = (*path, "descend")
+            truth.add(*deeper, inside_ns=descend(*deeper))
+        return now() - entered_ns
 
     for _ in range(CALLS):
-        descend("descend")
+        truth.add("descend", inside_ns=descend("descend"))
 
 
 def threads(truth: Truth) -> None:
-    """Threads under the scope that starts them, in turn holding the interpreter's lock."""
+    """Threads under the scope that starts them, taking turns with the interpreter's lock."""
 
     def work() -> None:
         for _ in range(CALLS):
             with pyrometer.scope("work"):
-                truth.spin("parallel", "work", thread_root=1)
+                entered_ns = now()
+                spin()
+                left_ns = now()
+            truth.add("parallel", "work", inside_ns=left_ns - entered_ns, on_thread=True)
 
     with pyrometer.scope("parallel"):
-        truth.wait_for("parallel", threads=[threading.Thread(target=work) for _ in range(3)])
+        entered_ns = now()
+        workers = [threading.Thread(target=work) for _ in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        left_ns = now()
+    truth.add("parallel", inside_ns=left_ns - entered_ns)
 
 
 def generator(truth: Truth) -> None:
     """A scope held across ``yield``: it is not inside while its consumer works."""
+    slices_ns = []
 
     def produce() -> Iterator[None]:
         with pyrometer.scope("produce"):
             for _ in range(CALLS):
-                truth.spin("consume", "produce")
+                resumed_ns = now()
+                spin()
+                slices_ns.append(now() - resumed_ns)
                 yield
 
     with pyrometer.scope("consume"):
+        consume_ns = now()
         for _ in produce():
-            truth.spin("consume", duration_ns=SPIN_NS // 2)
+            spin()
             with pyrometer.scope("use"):
-                truth.spin("consume", "use")
+                use_ns = now()
+                spin()
+                use_ns = now() - use_ns
+            truth.add("consume", "use", inside_ns=use_ns)
+        consume_ns = now() - consume_ns
+    truth.add("consume", inside_ns=consume_ns)
+    truth.add("consume", "produce", inside_ns=sum(slices_ns))
 
 
 def tasks(truth: Truth) -> None:
@@ -142,13 +177,18 @@ def tasks(truth: Truth) -> None:
     async def work(name: str) -> None:
         with pyrometer.scope(name):
             for _ in range(CALLS):
-                truth.spin(name)
+                resumed_ns = now()
+                spin()
+                truth.add(name, inside_ns=now() - resumed_ns)
                 await asyncio.sleep(0)
 
     async def main() -> None:
         with pyrometer.scope("gather"):
-            truth.spin("gather", duration_ns=20 * SPIN_NS)
-            await asyncio.gather(work("one"), work("two"), work("two"))
+            entered_ns = now()
+            spin(20 * SPIN_NS)
+            together = asyncio.gather(work("one"), work("two"), work("two"))
+            truth.add("gather", inside_ns=now() - entered_ns)
+            await together
 
     asyncio.run(main())
 
