@@ -148,8 +148,8 @@ def threaded_run() -> Run:
         recorder="python",
         outcome=Outcome(status="signal", detail="SIGTERM"),
         losses=(
-            Loss(collector="scopes", reason="scopes beyond 20,000 places went to (other)", count=12_345),
-            Loss(collector="scopes", reason="a scope was closed out of order", count=1),
+            Loss(collector="scopes", reason="more than 20,000 places in the call tree", count=12_345),
+            Loss(collector="processes", reason="child processes used 1.50 s of CPU time, not seen", count=1),
         ),
         startup_ns=None,
         checkpoint_ns=12 * MS,

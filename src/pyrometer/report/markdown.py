@@ -53,11 +53,12 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _headline(headline: Headline) -> str:
     profiled = format_duration(headline.profiled_ns)
-    start = f"**{_name(headline.program)} {for_markdown(headline.ending)}**, {profiled} profiled"
+    # Only our own words are set bold: stars next to a blank in a name would stay stars.
+    start = f"{_name(headline.program)} {for_markdown(headline.ending)}, **{profiled} profiled**"
     if headline.hottest is None:
         return f"{start}, no scopes."
     hottest = _name(headline.hottest.name, parallel=headline.hottest.parallel)
-    return f"{start}, most self time: **{hottest}** ({hottest_amount(headline)})."
+    return f"{start}, most self time: {hottest} ({hottest_amount(headline)})."
 
 
 def _scopes(document: Document) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _notes(not_shown: int, notes: Iterable[str]) -> Iterator[str]:
 
 def _table(names: Sequence[str], rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     headings = list(rows[0])
-    yield _row(["scope", *headings])
+    yield _row(["name", *headings])
     yield _row([":---", *["---:"] * len(headings)])
     for name, row in zip(names, rows, strict=True):
         yield _row([name, *map(for_markdown, row.values())])

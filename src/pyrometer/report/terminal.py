@@ -74,7 +74,7 @@ class Page:
                 break
         rule = Box(_RULE_BELOW_HEADINGS.format(self.clean("─")), ascii=self._ascii_only)
         table = Table(box=rule, show_edge=False, pad_edge=False, padding=0, header_style="bold")
-        table.add_column("scope", no_wrap=True)
+        table.add_column("name", no_wrap=True)
         for heading, column_width in zip(headings, widths, strict=True):
             table.add_column(heading, justify="right", no_wrap=True, min_width=column_width + gap - 1)
         for name, row, style in zip(fitted, cells, styles, strict=True):
@@ -177,7 +177,8 @@ def _headline(headline: Headline, page: Page) -> str:
     start += "most self: "
     amount = hottest_amount(headline)
     room = max(page.width - len(page.clean(f"{start} {amount}")), _SHORTEST_NAME)
-    return f"{start}{page.shorten(headline.hottest.name, room, mark=_mark(parallel=headline.hottest.parallel))} {amount}"
+    hottest = page.shorten(headline.hottest.name, room, mark=_mark(parallel=headline.hottest.parallel))
+    return f"{start}{hottest} {amount}"
 
 
 def _scopes(document: Document, page: Page) -> Iterator["RenderableType"]:

@@ -67,7 +67,8 @@ def describe_cost(run: Run) -> tuple[str, ...]:
 
 def describe_loss(loss: Loss) -> str:
     """A loss in a sentence."""
-    return f"{loss.collector}: {loss.reason.rstrip('.')} ({format_count(loss.count, 'time')})."
+    times = "" if loss.count == 1 else f" ({loss.count:,} times)"
+    return f"{loss.collector}: {loss.reason.rstrip('.')}{times}."
 
 
 def describe_marks(scopes: tuple[ScopeSummary, ...], tree: CallTree) -> tuple[str, ...]:

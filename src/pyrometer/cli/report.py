@@ -1,0 +1,117 @@
+"""``pyrometer report``: any report from a run file."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyrometer.errors import UsageError
+from pyrometer.record.run import Run
+from pyrometer.report import Screen, render_json, render_markdown, render_terminal
+from pyrometer.store.run_files import RUN_FILE_NAME, RUNS_FOLDER_NAME, read_run
+
+_DEFAULT_TOP = 20
+
+
+class Format(StrEnum):
+    """The reports there are."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def report(
+    run_path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help=f"A run file or a run's folder; by default the newest in {RUNS_FOLDER_NAME}.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    report_format: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="By default by the ending of FILE (.md, .json), else terminal.",
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Show the N largest scopes ({_DEFAULT_TOP}; in JSON all).",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to FILE, not to the screen.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Show the report of a run."""
+    if run_path is None:
+        run_path = newest_run(Path(RUNS_FOLDER_NAME))
+        print(f"{run_path}:", file=sys.stderr)
+    run = read_run(run_path)
+    chosen = report_format or format_for(output)
+    if output is None:
+        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        encoding = sys.stdout.encoding or "utf-8"
+        text = render(run, chosen, top=top, screen=screen)
+        # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    else:
+        write_report(output, render(run, chosen, top=top, screen=Screen()), run_path=run_path)
+
+
+def render(run: Run, report_format: Format, *, top: int | None, screen: Screen) -> str:
+    """The report of a run in the format asked for."""
+    if report_format is Format.JSON:
+        return render_json(run, top=top)
+    if report_format is Format.MARKDOWN:
+        return render_markdown(run, top=top or _DEFAULT_TOP)
+    return render_terminal(
+        run, top=top or _DEFAULT_TOP, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
+    )
+
+
+def format_for(output: Path | None) -> Format:
+    """The format a file's ending asks for."""
+    endings = {".md": Format.MARKDOWN, ".markdown": Format.MARKDOWN, ".json": Format.JSON}
+    return Format.TERMINAL if output is None else endings.get(output.suffix.lower(), Format.TERMINAL)
+
+
+def newest_run(runs: Path) -> Path:
+    """The run file in this folder of runs that was written last."""
+    try:
+        found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{RUN_FILE_NAME}")]
+    except OSError as error:
+        raise UsageError(
+            f"Cannot look for runs in {runs}: {error}. Name one: pyrometer report RUN"
+        ) from error
+    if not found:
+        raise UsageError(
+            f"There is no run in {runs.absolute()}. Name one: pyrometer report RUN, "
+            "or make one: pyrometer run SCRIPT"
+        )
+    return max(found)[1]
+
+
+def write_report(output: Path, text: str, *, run_path: Path) -> None:
+    """Write a report to a file, but never over the run it was made from."""
+    try:
+        run_file = run_path / RUN_FILE_NAME if run_path.is_dir() else run_path
+        if output.exists() and output.samefile(run_file):
+            raise UsageError(f"{output} is the run itself: name another file for its report with -o")
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the report to {output}: {error.strerror or error}. Name another file with -o"
+        ) from error
