@@ -1,0 +1,127 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from pyrometer.cli.report import report
+from pyrometer.errors import PyrometerError, RunFileError, UsageError
+from pyrometer.report import render_json, render_markdown, render_terminal
+from pyrometer.store.run_files import write_run
+from tests.report.sample_runs import empty_run, simple_run, threaded_run
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def invoke(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command("report")(report)
+    return CliRunner().invoke(app, arguments)
+
+
+def report_of(*arguments: str) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def error_of(*arguments: str) -> PyrometerError:
+    error = invoke(*arguments).exception
+    assert isinstance(error, PyrometerError)
+    return error
+
+
+def test_a_run_file_is_reported_for_the_terminal() -> None:
+    write_run(simple_run(), Path("run.json"))
+    assert report_of("run.json") == render_terminal(simple_run())
+
+
+def test_a_runs_folder_and_a_packed_file_do_as_well() -> None:
+    write_run(simple_run(), Path("some-run/run.json"))
+    write_run(simple_run(), Path("packed.json.gz"))
+    assert report_of("some-run") == report_of("packed.json.gz") == render_terminal(simple_run())
+
+
+def test_the_other_formats_are_there_for_the_asking() -> None:
+    write_run(threaded_run(), Path("run.json"))
+    assert report_of("run.json", "--format", "markdown") == render_markdown(threaded_run())
+    assert report_of("run.json", "--format", "json") == render_json(threaded_run())
+
+
+def test_top_sets_how_many_scopes_are_shown() -> None:
+    write_run(simple_run(), Path("run.json"))
+    assert report_of("run.json", "--top", "2") == render_terminal(simple_run(), top=2)
+    assert len(json.loads(report_of("run.json", "--format", "json", "--top", "2"))["scopes"]) == 2
+    assert invoke("run.json", "--top", "0").exit_code == 2
+
+
+def test_the_report_goes_to_a_file_in_the_format_of_its_ending() -> None:
+    write_run(simple_run(), Path("run.json"))
+    for name, text in (
+        ("report.md", render_markdown(simple_run())),
+        ("report.json", render_json(simple_run())),
+        ("report.txt", render_terminal(simple_run())),
+    ):
+        assert report_of("run.json", "-o", name) == ""
+        assert Path(name).read_text(encoding="utf-8") == text
+
+
+def test_the_format_asked_for_wins_over_the_ending() -> None:
+    write_run(simple_run(), Path("run.json"))
+    report_of("run.json", "--format", "markdown", "-o", "report.json")
+    assert Path("report.json").read_text(encoding="utf-8") == render_markdown(simple_run())
+
+
+def test_without_a_run_the_newest_one_is_reported_and_named() -> None:
+    old, new = Path("pyrometer-runs/b-old/run.json"), Path("pyrometer-runs/a-new/run.json")
+    write_run(empty_run(), old)
+    write_run(simple_run(), new)
+    os.utime(old, ns=(1_000, 1_000))
+    os.utime(new, ns=(2_000, 2_000))
+    result = invoke()
+    assert result.stdout == render_terminal(simple_run())
+    assert result.stderr == f"{new}:\n"
+
+
+def test_without_any_run_the_error_says_how_to_get_one() -> None:
+    error = error_of()
+    assert isinstance(error, UsageError)
+    assert "pyrometer-runs" in str(error)
+    assert "pyrometer run SCRIPT" in str(error)
+
+
+def test_a_file_that_is_no_run_is_named() -> None:
+    Path("notes.json").write_text("[1, 2]", encoding="utf-8")
+    error = error_of("notes.json")
+    assert isinstance(error, RunFileError)
+    assert "notes.json" in str(error)
+
+
+def test_the_run_is_not_overwritten_by_its_own_report() -> None:
+    write_run(simple_run(), Path("kept/run.json"))
+    before = Path("kept/run.json").read_bytes()
+    for run in ("kept", "kept/run.json"):
+        assert "is the run itself" in str(error_of(run, "-o", "kept/run.json"))
+    assert Path("kept/run.json").read_bytes() == before
+
+
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    write_run(simple_run(), Path("run.json"))
+    assert "no-such-folder" in str(error_of("run.json", "-o", "no-such-folder/report.md"))
+
+
+def test_a_stream_of_few_characters_gets_a_report_all_the_same() -> None:
+    write_run(threaded_run(), Path("run.json"))
+    app = typer.Typer()
+    app.command("report")(report)
+    runner = CliRunner(charset="ascii")
+    assert runner.invoke(app, ["run.json"]).stdout == render_terminal(threaded_run(), ascii_only=True)
+    markdown = runner.invoke(app, ["run.json", "--format", "markdown"]).stdout
+    assert markdown.isascii()
+    assert "train_step \\u2225" in markdown
