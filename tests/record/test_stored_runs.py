@@ -1,0 +1,70 @@
+"""Every run ever stored here stays readable: add files, never change or remove one."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pyrometer.analysis.results import build_results
+from pyrometer.record.format import encode_run
+from pyrometer.record.run import Run
+from pyrometer.record.schema import schema_text
+from pyrometer.store.run_files import read_run
+
+RUNS_FOLDER = Path(__file__).parents[1] / "runs"
+STORED_RUNS = sorted(path.relative_to(RUNS_FOLDER).as_posix() for path in RUNS_FOLDER.glob("*/*"))
+stored_runs = pytest.mark.parametrize("name", STORED_RUNS)
+
+
+def stored(name: str) -> Run:
+    return read_run(RUNS_FOLDER / name)
+
+
+def test_there_are_stored_runs_of_the_first_version() -> None:
+    assert [name for name in STORED_RUNS if name.startswith("v1/")] == [
+        "v1/open-and-suspended.json",
+        "v1/recursion-and-overflow.json.gz",
+        "v1/threads.json",
+    ]
+
+
+@stored_runs
+def test_a_stored_run_is_readable_and_adds_up(name: str) -> None:
+    results = build_results(stored(name))
+    tops_ns = sum(root.total_ns for thread in results.threads for root in thread.tree.roots)
+    assert sum(summary.self_ns for summary in results.scopes) == tops_ns > 0
+
+
+@stored_runs
+def test_a_stored_run_written_anew_fits_the_published_schema(name: str) -> None:
+    jsonschema.validate(json.loads(encode_run(stored(name))), json.loads(schema_text()))
+
+
+def test_the_stored_run_with_threads_shows_them_under_the_scope_that_started_them() -> None:
+    results = build_results(stored("v1/threads.json"))
+    workers = [thread for thread in results.threads if thread.thread_name.startswith("worker")]
+    assert {thread.parent_path for thread in workers} == {
+        ("train_epoch", "Batch_Processing", "Parallel_Training")
+    }
+    step = results["train_step"]
+    assert (step.calls, step.parallel) == (480, True)
+    assert step.wall_ns is not None
+    assert step.wall_ns < step.total_ns
+    assert step.wall_ns <= results["Parallel_Training"].total_ns
+
+
+def test_the_stored_checkpoint_shows_what_was_open_and_what_was_suspended() -> None:
+    run = stored("v1/open-and-suspended.json")
+    results = build_results(run)
+    assert run.outcome.status == "running"
+    assert (results["drain"].calls, results["drain"].open_calls) == (0, 1)
+    assert results["request"].suspended_ns > results["request"].total_ns
+    assert run.losses[0].count == 2
+
+
+def test_the_stored_run_with_recursion_counts_its_calls_all_and_its_time_once() -> None:
+    results = build_results(stored("v1/recursion-and-overflow.json.gz"))
+    assert results["fib"].calls == 109
+    assert results["fib"].total_ns <= results["warm_up"].total_ns
+    assert results["(other)"].calls == results.losses[0].count
