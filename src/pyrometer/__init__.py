@@ -1,0 +1,67 @@
+"""Pyrometer finds the hot paths of neural-network code.
+
+Mark code with ``scope("name")`` and ``@profiled``. Nothing is recorded until the program runs
+under ``pyrometer run``, inside ``with profile():``, or with ``PYROMETER=1`` in its environment.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyrometer._version import __version__
+from pyrometer.capture.decorator import profiled
+from pyrometer.capture.recording import profile, reset, scope
+from pyrometer.errors import PyrometerError
+
+if TYPE_CHECKING:
+    from pyrometer.analysis.results import Results
+    from pyrometer.integrations.flags import add_profile_flag
+
+__all__ = [
+    "PyrometerError",
+    "__version__",
+    "add_profile_flag",
+    "profile",
+    "profiled",
+    "report",
+    "reset",
+    "results",
+    "scope",
+]
+
+
+def results() -> "Results":
+    """What has been recorded so far, by name, as a tree and by thread; recording goes on."""
+    from pyrometer import session
+
+    return session.results()
+
+
+def report(top: int = 20) -> str:
+    """The report of what has been recorded so far, with the ``top`` largest scopes; recording goes on."""
+    from pyrometer import session
+
+    return session.report(top)
+
+
+def __getattr__(name: str) -> Any:
+    # Behind the first use, because it needs argparse, a fifth of what our import may cost.
+    if name == "add_profile_flag":
+        from pyrometer.integrations.flags import add_profile_flag
+
+        globals()[name] = add_profile_flag
+        return add_profile_flag
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _is_our_own_command() -> bool:
+    script = sys.argv[0] if sys.argv else ""
+    # With -m, Python writes only that into argv until it has found the module.
+    return script.endswith("/pyrometer") or (script == "-m" and "pyrometer" in sys.orig_argv)
+
+
+# A launched program is recorded already, and our own commands are no programs to record.
+if os.environ.get("PYROMETER") == "1" and "PYROMETER_LAUNCH" not in os.environ and not _is_our_own_command():
+    from pyrometer.session import profile_by_environment
+
+    profile_by_environment()

@@ -1,0 +1,1 @@
+"""What ``pyrometer run`` puts first on the program's path: one module, ``sitecustomize``."""

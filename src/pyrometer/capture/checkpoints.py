@@ -1,0 +1,131 @@
+"""A thread that saves what was recorded every few seconds, and hears of SIGTERM.
+
+``_thread`` starts it, so it is not among ``threading.enumerate()`` and nobody waits for it. It is
+gone while the process forks: a thread would not survive in the child, and Python warns of
+forks beside threads.
+"""
+
+import _thread
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyrometer.capture import termination
+from pyrometer.capture.losses import note_failure
+
+
+class Checkpoints:
+    """Calls ``save`` every ``interval_s``, and ``terminated`` once when SIGTERM has come."""
+
+    def __init__(
+        self, *, save: Callable[[], None], terminated: Callable[[], None], interval_s: float
+    ) -> None:
+        self._save = save
+        self._terminated = terminated
+        self._interval_s = interval_s
+        self._read_fd, self._write_fd = _high_pipe()
+        self._stopping = False
+        self._running = False
+        self._ended = _thread.allocate_lock()
+        self._thread_id: int | None = None
+        self.cost_ns = 0
+        """Time spent saving, so far."""
+
+    def watch_termination(self) -> None:
+        """Have SIGTERM announced here; on the main thread only."""
+        termination.watch(self._write_fd)
+
+    def start(self) -> None:
+        """Start the thread; it may be stopped and started again."""
+        self._stopping = False
+        self._running = True
+        self._ended.acquire()
+        _thread.start_new_thread(self._work, ())
+
+    def stop(self) -> None:
+        """Stop the thread and wait until it is gone; a checkpoint under way is finished first."""
+        if not self._running:
+            return
+        self._running = False
+        self._stopping = True
+        with contextlib.suppress(OSError):  # the program has closed it, and the thread knows
+            os.write(self._write_fd, b"S")
+        self._ended.acquire()
+        self._ended.release()
+        _wait_for_thread(self._thread_id)
+
+    def close(self) -> bool:
+        """Stop hearing of SIGTERM for good; True if one came and nobody has acted on it."""
+        termination.unwatch()
+        pending = b""
+        with contextlib.suppress(OSError):  # nothing in it, or closed by the program
+            pending = os.read(self._read_fd, 64)
+        self.abandon()
+        return b"T" in pending
+
+    def abandon(self) -> None:
+        """Close the pipe, without asking what is in it: it may be the parent's."""
+        for fd in (self._read_fd, self._write_fd):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _work(self) -> None:
+        self._thread_id = _thread.get_native_id()
+        try:
+            while not self._stopping:
+                event = self._wait()
+                if event == b"T":
+                    self._terminated()
+                elif event == b"":
+                    self._save_once()
+        except Exception as error:  # noqa: BLE001 - nothing of ours may end in the program's stderr
+            note_failure("checkpoints", "no more checkpoints", error)
+        finally:
+            self._ended.release()
+
+    def _wait(self) -> bytes:
+        """What woke the thread: ``T`` for SIGTERM, ``S`` to stop, nothing when time is up."""
+        poll = select.poll()
+        poll.register(self._read_fd, select.POLLIN)
+        for _, happened in poll.poll(self._interval_s * 1_000):
+            if not happened & select.POLLIN:
+                termination.unwatch()
+                raise OSError("the program closed our pipe")
+            # One of ours to stop and SIGTERM's may both be there: SIGTERM goes first.
+            found = os.read(self._read_fd, 64)
+            return b"S" if found == b"S" else b"T"
+        return b""
+
+    def _save_once(self) -> None:
+        began_ns = time.perf_counter_ns()
+        try:
+            self._save()
+        except Exception as error:  # noqa: BLE001 - a full disk must not end the program
+            note_failure("checkpoints", "a checkpoint was not written", error)
+        self.cost_ns += time.perf_counter_ns() - began_ns
+
+
+def _high_pipe() -> tuple[int, int]:
+    """A pipe away from the small numbers, which the program expects to get for its own files."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = min(limit, 1_024) - 24 if limit > 0 else 1_000
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, max(lowest, 3)) for end in ends]
+    for end in ends:
+        os.close(end)
+    for end in high:
+        os.set_blocking(end, False)
+    return high[0], high[1]
+
+
+def _wait_for_thread(thread_id: int | None) -> None:
+    """Until the system has let go of the thread, which is a moment after its last Python line."""
+    task = Path(f"/proc/self/task/{thread_id}")
+    deadline_ns = time.perf_counter_ns() + 100_000_000
+    while task.exists() and time.perf_counter_ns() < deadline_ns:
+        time.sleep(0)

@@ -1,0 +1,86 @@
+"""The one recorder of this process, and the switches around it.
+
+Off by default. Scopes cost next to nothing then, because the recorder asks one flag.
+"""
+
+import os
+import threading
+from types import TracebackType
+
+from pyrometer._native import Recorder
+from pyrometer.capture import processes
+from pyrometer.capture.losses import failures
+from pyrometer.capture.threads import ThreadHooks
+
+recorder = Recorder()
+
+# The bound method itself: a function of ours around it would cost more than the scope.
+scope = recorder.scope
+
+_hooks = ThreadHooks(recorder)
+_lock = threading.Lock()
+_starts = 0
+_watching_forks = False
+
+
+def start() -> None:
+    """Switch on. Starts nest: it takes as many stops to switch off."""
+    global _starts, _watching_forks
+    with _lock:
+        if not _watching_forks:
+            os.register_at_fork(after_in_parent=_count_fork, after_in_child=_begin_anew_in_child)
+            _watching_forks = True
+            processes.begin()
+        if _starts == 0:
+            _hooks.install()
+        _starts += 1
+        recorder.start()
+
+
+def stop() -> None:
+    """Undo one ``start()``; what was recorded stays until ``reset()``."""
+    global _starts
+    with _lock:
+        if _starts == 0:
+            return
+        _starts -= 1
+        recorder.stop()
+        if _starts == 0:
+            _hooks.remove()
+
+
+def reset() -> None:
+    """Forget everything recorded so far; scopes open now are not seen again."""
+    recorder.reset()
+    failures.clear()
+
+
+class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextlib.suppress`.
+    """Switches recording on for a stretch of the program; stretches nest, and their times add up.
+
+    Nothing is written or printed: ask ``results()`` or ``report()``.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stop()
+
+
+def _count_fork() -> None:
+    if recorder.enabled:
+        processes.forks += 1
+
+
+def _begin_anew_in_child() -> None:
+    """A forked child starts clean: what was recorded is its parent's, what it does is its own."""
+    global _lock
+    # Another thread of the parent may have held it, and that thread does not exist here.
+    _lock = threading.Lock()
+    processes.begin()
+    reset()

@@ -1,0 +1,79 @@
+"""From what a recorder holds to values of the record."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyrometer.capture import processes
+from pyrometer.capture.losses import failures
+from pyrometer.record.run import Loss, ScopeNode, Strand, StrandParent
+
+if TYPE_CHECKING:
+    from pyrometer._native.twin import RawNode
+
+_LOSS_TEXTS = {
+    "places": 'more than 20,000 places in the call tree: the rest stands together as "(other)"',
+    "depth": 'scopes nested deeper than 1,000: the deeper ones stand together as "(other)"',
+    "threads": "more threads than are kept apart: their scopes are not seen",
+    "out_of_order": "scopes closed out of order: closed with the scope around them",
+    "unmatched_exits": "scopes left that were not entered here: entered before recording began, "
+    "or on another thread",
+    "unseen_suspensions": "suspensions of generators or coroutines that could not be seen: "
+    "another tool holds the interpreter's hooks",
+}
+
+
+def strands_in(snapshot: Mapping[str, Any]) -> tuple[Strand, ...]:
+    """The call trees of a recorder's snapshot."""
+    return tuple(
+        Strand(
+            thread_id=thread_id,
+            thread_name=thread_name,
+            parent=None if parent is None else StrandParent(strand=parent[0], node=parent[1]),
+            threads=threads,
+            nodes=tuple(map(_node, nodes)),
+        )
+        for thread_id, thread_name, parent, threads, nodes in snapshot["strands"]
+    )
+
+
+def losses_in(snapshot: Mapping[str, Any]) -> tuple[Loss, ...]:
+    """What the recorder could not keep, what our hooks failed at, and what nobody watches."""
+    losses = [
+        Loss(collector="scopes", reason=_LOSS_TEXTS[kind], count=count)
+        for kind, count in snapshot["losses"].items()
+        if count
+    ]
+    losses += [
+        Loss(collector=collector, reason=reason, count=count)
+        for (collector, reason), count in failures.copy().items()
+    ]
+    return (*losses, *_child_losses())
+
+
+def _child_losses() -> tuple[Loss, ...]:
+    used_s = processes.children_cpu_s()
+    if processes.forks:
+        reason = "forked child processes, whose scopes are not seen"
+        if used_s:
+            reason += f"; finished children used {used_s:.2f} s of CPU time"
+        return (Loss(collector="processes", reason=reason, count=processes.forks),)
+    if used_s:
+        reason = f"child processes used {used_s:.2f} s of CPU time, not seen"
+        return (Loss(collector="processes", reason=reason, count=1),)
+    return ()
+
+
+def _node(raw: "RawNode") -> ScopeNode:
+    parent, name, calls, open_calls, total_ns, min_ns, max_ns, suspended_ns, wall_ns, buckets = raw
+    return ScopeNode(
+        name=name,
+        parent=None if parent < 0 else parent,
+        calls=calls,
+        open_calls=open_calls,
+        total_ns=total_ns,
+        min_ns=min_ns if calls else None,
+        max_ns=max_ns if calls else None,
+        suspended_ns=suspended_ns,
+        wall_ns=None if wall_ns < 0 else wall_ns,
+        buckets=buckets,
+    )

@@ -1,0 +1,159 @@
+"""Turns the command's process into the program's: a plain ``python`` with our start-up on its path.
+
+Rejected: running the program inside our own interpreter with ``runpy``. Its ``__main__``, its
+tracebacks, its recursion depth, what it pickles and its multiprocessing would then all have to
+be made to look right, one by one. An ``execve`` leaves nothing to imitate, and keeps the pid.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NoReturn
+
+from pyrometer import _startup, cli
+from pyrometer.errors import UsageError
+from pyrometer.machine.git import git_state
+from pyrometer.record.run import Program
+from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
+from pyrometer.store.run_files import resolve_output, write_run
+
+_INTERVAL_VARIABLE = "PYROMETER_CHECKPOINT_SECONDS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What to run: a script (a file, or a folder or zip file with a ``__main__.py``), or a module."""
+
+    script: str | None
+    module: str | None
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        if self.module is not None:
+            return self.module
+        return "stdin" if self.script == "-" else Path(str(self.script)).name
+
+    @property
+    def folder(self) -> Path:
+        """What plain Python puts first on the program's path."""
+        if self.module is not None or self.script in {None, "-"}:
+            return Path.cwd()
+        script = Path(str(self.script))
+        if script.is_dir() or zipfile.is_zipfile(script):
+            return script.absolute()
+        return Path(os.path.realpath(script)).parent
+
+    def command(self) -> list[str]:
+        """The arguments that make Python run it."""
+        if self.module is not None:
+            return ["-m", self.module]
+        script = str(self.script)
+        return ["--", script] if script.startswith("-") and script != "-" else [script]
+
+    def check(self) -> None:
+        """Say clearly what cannot be run, before anything is written."""
+        if self.script is None or self.script == "-":
+            return
+        path = Path(self.script)
+        if not path.exists():
+            raise UsageError(
+                f"there is no script {self.script!r}; for a module write: pyrometer run -m MODULE"
+            )
+        if path.is_dir() and not (path / "__main__.py").exists():
+            raise UsageError(f"{self.script!r} is a folder without a __main__.py; name the script in it")
+        if not os.access(path, os.R_OK):
+            raise UsageError(f"the script {self.script!r} cannot be read; check its permissions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``pyrometer run`` was asked for."""
+
+    output: str | None
+    top: int
+    quiet: bool
+    show_report: bool
+
+
+def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
+    """Become the program, recorded.
+
+    The run file is written before: a place that cannot be written to is found out now, not
+    after hours of training, and the program's interpreter takes the facts from there.
+    """
+    interpreter_options = _interpreter_options()
+    target.check()
+    started_at = datetime.now().astimezone()
+    output = resolve_output(
+        options.output, folder=Path.cwd(), script_name=target.name, started_at=started_at, pid=os.getpid()
+    )
+    program = Program(
+        name=target.name,
+        argv=(target.script or f"-m {target.module}", *arguments),
+        working_directory=str(Path.cwd()),
+        git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
+    )
+    write_run(begin_run(program, started_at), output)
+    command = [sys.executable, *interpreter_options, *target.command(), *arguments]
+    environment = _environment(
+        output=str(output.absolute()),
+        top=options.top,
+        quiet=options.quiet,
+        show_report=options.show_report,
+        program_folder=None if sys.flags.safe_path else str(target.folder),
+        checkpoint_interval_s=_checkpoint_interval_s(),
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, command, environment)
+
+
+def _environment(**launch_options: object) -> dict[str, str]:
+    """Ours, which start-up turns back into exactly the one we were given."""
+    environment = dict(os.environ)
+    python_path = environment.get("PYTHONPATH")
+    startup_folder = str(Path(_startup.__file__).parent)
+    # An empty PYTHONPATH means none, but an empty entry would mean the current folder.
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [startup_folder, python_path] if python_path else [startup_folder]
+    )
+    startup_ns = cli.INTERPRETER_START_NS + time.perf_counter_ns() - cli.BEGAN_NS
+    environment["PYROMETER_LAUNCH"] = json.dumps(
+        {"python_path": python_path, "startup_ns": startup_ns, **launch_options}
+    )
+    return environment
+
+
+def _interpreter_options() -> list[str]:
+    """The options Python itself was given, such as ``-O`` and ``-W error``, for the program's."""
+    flags = sys.flags
+    if flags.isolated or flags.ignore_environment or flags.no_site:
+        raise UsageError(
+            "python was started with -I, -E or -S, which keep the profiler from starting inside the "
+            "program; leave the option out"
+        )
+    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
+    # Not among those: -u is only seen in what it does.
+    unbuffered = getattr(sys.stdout, "write_through", False) and "PYTHONUNBUFFERED" not in os.environ
+    return [*options, "-u"] if unbuffered else options
+
+
+def _checkpoint_interval_s() -> float:
+    text = os.environ.get(_INTERVAL_VARIABLE)
+    if text is None:
+        return CHECKPOINT_INTERVAL_S
+    try:
+        interval_s = float(text)
+    except ValueError:
+        interval_s = 0.0
+    if not 0 < interval_s < 1e6:
+        raise UsageError(f"{_INTERVAL_VARIABLE} is {text!r}, but must be a number of seconds above 0")
+    return interval_s

@@ -1,0 +1,93 @@
+"""``pyrometer run``: run a program under the profiler."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from pyrometer.cli.launch import Options, Target, launch
+from pyrometer.errors import UsageError
+from pyrometer.store.settings import load_run_settings
+
+_OPTIONS_WITH_VALUE = ("-o", "--output", "--top")
+
+
+class _RunCommand(typer.core.TyperCommand):
+    """Leaves everything behind the script or the module's name to the program."""
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Put a ``--`` behind ``-m MODULE``; behind a script, typer itself stops to look for options."""
+        index = 0
+        while index < len(arguments):
+            argument = arguments[index]
+            if argument == "--" or not argument.startswith("-") or argument == "-":
+                break
+            if argument.startswith("-m"):
+                end_of_module = index + (2 if argument == "-m" else 1)
+                arguments = [*arguments[:end_of_module], "--", *arguments[end_of_module:]]
+                break
+            index += 2 if argument in _OPTIONS_WITH_VALUE else 1
+        return super().parse_args(context, arguments)
+
+
+COMMAND_OPTIONS = {
+    "cls": _RunCommand,
+    "context_settings": {"allow_interspersed_args": False},
+    "options_metavar": "[OPTIONS]",
+}
+
+
+def run(
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SCRIPT [ARGS]...", help="What python would run, and its own options.", show_default=False
+        ),
+    ] = None,
+    *,
+    module: Annotated[
+        str | None, typer.Option("-m", metavar="MODULE", help="Run a module, like python -m.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the run there: a .json or .json.gz file, or a folder.",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Show the N largest scopes.  [default: 20]")
+    ] = None,
+    quiet: Annotated[
+        bool | None, typer.Option("--quiet/--no-quiet", help="Say nothing but errors.", show_default=False)
+    ] = None,
+    report: Annotated[
+        bool | None,
+        typer.Option("--report/--no-report", help="Print the report at the end.", show_default=False),
+    ] = None,
+) -> None:
+    """Run a program under the profiler, print the report, write the run file.
+
+    The program's output, exit code and signals are its own. [tool.pyrometer.run] in
+    pyproject.toml sets defaults.
+    """
+    arguments = program or []
+    if module is None and not arguments:
+        raise UsageError(
+            "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
+        )
+    settings = load_run_settings(Path.cwd())
+    target = Target(script=None if module is not None else arguments[0], module=module)
+    launch(
+        target,
+        arguments if module is not None else arguments[1:],
+        Options(
+            output=settings.output if output is None else output,
+            top=settings.top if top is None else top,
+            quiet=settings.quiet if quiet is None else quiet,
+            show_report=settings.report if report is None else report,
+        ),
+    )

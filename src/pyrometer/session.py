@@ -1,0 +1,369 @@
+"""One profiled run of a program, from its start to the report: capture, machine, store and report together.
+
+Everything the end needs is imported at the start: by then the program's folder stands first on
+``sys.path``, and a ``rich.py`` or ``random.py`` there would be taken for ours. For the same reason
+the report is printed by another process, which has only our own path.
+"""
+
+import atexit
+import contextlib
+import functools
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pyrometer._native import KIND
+from pyrometer._version import __version__
+from pyrometer.capture import recording, termination
+from pyrometer.capture.checkpoints import Checkpoints
+from pyrometer.capture.own_cost import scope_cost_ns
+from pyrometer.capture.snapshots import losses_in, strands_in
+from pyrometer.errors import PyrometerError
+from pyrometer.machine.facts import collect_machine, collect_software
+from pyrometer.machine.git import git_state
+from pyrometer.record.run import Machine, Outcome, OwnCost, Program, Run
+from pyrometer.store.run_files import default_run_path, read_run, resolve_output, write_run
+
+if TYPE_CHECKING:
+    from pyrometer.analysis.results import Results
+
+CHECKPOINT_INTERVAL_S = 5.0
+"""Half of the ten seconds that a killed program may lose: writing takes time too."""
+
+DEFAULT_TOP = 20
+
+_RUNNING = Outcome(status="running")
+
+
+# What the running process has recorded so far.
+
+
+def results() -> "Results":
+    """What has been recorded so far, by name, as a tree and by thread."""
+    from pyrometer.analysis.results import build_results
+
+    return build_results(_run_so_far())
+
+
+def report(top: int = DEFAULT_TOP) -> str:
+    """The report of what has been recorded so far, with the ``top`` largest scopes."""
+    from pyrometer.report.terminal import render_terminal
+
+    return render_terminal(_run_so_far(), top=top)
+
+
+def _run_so_far() -> Run:
+    facts = _active.facts if _active is not None else begin_run(_this_program(), datetime.now().astimezone())
+    return record_run(facts)
+
+
+def begin_run(program: Program, started_at: datetime) -> Run:
+    """A run in which nothing has happened yet: the facts alone."""
+    return Run(
+        pyrometer_version=__version__,
+        recorder=KIND,
+        started_at=started_at.isoformat(timespec="milliseconds"),
+        profiled_ns=0,
+        program=program,
+        machine=_machine(),
+        software=collect_software(),
+        outcome=_RUNNING,
+        cost=OwnCost(scope_ns=scope_cost_ns(), scope_entries=0),
+    )
+
+
+def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 0) -> Run:
+    """The run as it stands now: the facts, and what the recorder holds."""
+    snapshot = recording.recorder.snapshot()
+    return msgspec.structs.replace(
+        facts,
+        recorder=KIND,
+        profiled_ns=snapshot["profiled_ns"],
+        software=collect_software(),
+        outcome=outcome,
+        strands=strands_in(snapshot),
+        losses=losses_in(snapshot),
+        cost=OwnCost(
+            scope_ns=scope_cost_ns(),
+            scope_entries=snapshot["entries"],
+            startup_ns=facts.cost.startup_ns,
+            checkpoint_ns=checkpoint_ns,
+        ),
+    )
+
+
+@functools.cache
+def _machine() -> Machine:
+    return collect_machine()
+
+
+def _this_program(*, with_git: bool = False) -> Program:
+    script = Path(sys.argv[0] if sys.argv else "")
+    return Program(
+        name=script.name or "python",
+        argv=tuple(sys.argv),
+        working_directory=str(Path.cwd()),
+        git=git_state(script.absolute().parent) if with_git else None,
+    )
+
+
+# A run that lasts until the process ends.
+
+
+class Session:
+    """Records from ``start()`` to the end of the process, then writes the run and prints the report.
+
+    ``output`` None: only the report. The program's exit code, output and signals stay its own; a
+    failure of ours is one line on stderr. A forked child is left alone: it records for itself
+    what it may ask for, and writes nothing.
+    """
+
+    def __init__(
+        self,
+        facts: Run,
+        *,
+        output: Path | None,
+        top: int = DEFAULT_TOP,
+        show_report: bool = True,
+        quiet: bool = False,
+        checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
+    ) -> None:
+        self.facts = facts
+        self._outputs = () if output is None else (output,)
+        self._top = top
+        self._show_report = show_report and not quiet
+        self._quiet = quiet
+        self._process_id = os.getpid()
+        self._ended = False
+        self._forking = threading.Lock()
+        self._error_before = _last_error()
+        # The folder of a script stands first, and may hold a module named like one of ours.
+        first, *rest = sys.path
+        self._report_path = [*rest, str(Path(__file__).parents[1]), first]
+        # PYROMETER would have the report's own process profiled, and report on that, and so on.
+        self._report_environment = {name: value for name, value in os.environ.items() if name != "PYROMETER"}
+        self._checkpoints = Checkpoints(
+            save=self._save, terminated=self._on_termination, interval_s=checkpoint_interval_s
+        )
+
+    def start(self) -> None:
+        """Begin to record; called on the main thread."""
+        recording.start()
+        # Registered before the program's own callbacks, so called after them.
+        atexit.register(self._on_exit)
+        os.register_at_fork(
+            before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child
+        )
+        self._checkpoints.watch_termination()
+        self._checkpoints.start()
+
+    def add_output(self, path: Path) -> None:
+        """Write the run there too."""
+        if path not in self._outputs:
+            self._outputs = (*self._outputs, path)
+
+    def _save(self) -> None:
+        if self._outputs and not self._ended:
+            write_run(record_run(self.facts, checkpoint_ns=self._checkpoints.cost_ns), self._outputs[0])
+
+    # The ends a program can come to.
+
+    def _on_exit(self) -> None:
+        if self._ended:
+            return
+        try:
+            self._checkpoints.stop()
+            self._finish(self._outcome())
+            terminated = self._checkpoints.close()
+        except KeyboardInterrupt:
+            return
+        if terminated:
+            os.kill(self._process_id, signal.SIGTERM)
+
+    def _on_termination(self) -> None:
+        """Called on the checkpoints' thread: the program goes on meanwhile, and ends by the signal."""
+        if not self._ended:
+            self._finish(Outcome(status="signal", detail="SIGTERM"))
+        termination.unwatch()
+        os.kill(self._process_id, signal.SIGTERM)
+
+    def _outcome(self) -> Outcome:
+        error = _last_error()
+        if error is None or error is self._error_before:
+            return Outcome(status="finished")
+        trace = error.__traceback__
+        # Consoles and debuggers inside a program note errors in the same place. What ended the
+        # program was raised below its main module, or nowhere if that has a syntax error.
+        if trace is not None and trace.tb_frame.f_globals.get("__name__") not in {"__main__", "runpy"}:
+            return Outcome(status="finished")
+        return Outcome(status="exception", detail=type(error).__name__)
+
+    def _finish(self, outcome: Outcome) -> None:
+        self._ended = True
+        try:
+            recording.stop()
+            run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
+            for path in self._outputs:
+                write_run(run, path)
+            if self._show_report:
+                self._print_report(run)
+            if not self._quiet:
+                for path in self._outputs:
+                    _write_to_stderr(f"pyrometer: run written to {path}\n")
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
+            complain(f"the run could not be kept: {describe(error)}")
+
+    def _print_report(self, run: Run) -> None:
+        with contextlib.ExitStack() as until_shown:
+            if self._outputs:
+                path = self._outputs[0]
+            else:
+                folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
+                path = Path(folder) / "run.json"
+                write_run(run, path)
+            self._print_report_of(path)
+
+    def _print_report_of(self, path: Path) -> None:
+        # What the program has printed stands above our report when both go to one file.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # whatever the program put there may refuse
+                stream.flush()
+        # A handler of the program for the end of its children has no business with ours.
+        with contextlib.suppress(ValueError):  # only the main thread may
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        code = f"import sys; sys.path[:] = {self._report_path!r}; from pyrometer.__main__ import main; main()"
+        process_id = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-c", code, "report", str(path), "--top", str(self._top)],
+            self._report_environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)],
+        )
+        with contextlib.suppress(ChildProcessError):  # reaped by a program that ignores its children
+            os.waitpid(process_id, 0)
+
+    # Around forks.
+
+    def _before_fork(self) -> None:
+        if not self._ended:
+            self._forking.acquire()
+            self._checkpoints.stop()
+
+    def _after_fork(self) -> None:
+        if self._forking.locked():
+            self._checkpoints.start()
+            self._forking.release()
+
+    def _in_child(self) -> None:
+        if not self._ended:
+            self._ended = True
+            termination.unwatch()
+            self._checkpoints.abandon()
+
+
+_active: Session | None = None
+
+
+def start_launched(
+    *,
+    output: str,
+    top: int,
+    show_report: bool,
+    quiet: bool,
+    startup_ns: int,
+    checkpoint_interval_s: float,
+    began_ns: int,
+) -> None:
+    """Record this program for ``pyrometer run``, which has left the facts in the run file.
+
+    ``startup_ns`` is what the command took before the program's interpreter began, and what ours
+    has taken in that since ``began_ns`` is added.
+    """
+    global _active
+    facts = read_run(Path(output))
+    session = Session(
+        facts,
+        output=Path(output),
+        top=top,
+        show_report=show_report,
+        quiet=quiet,
+        checkpoint_interval_s=checkpoint_interval_s,
+    )
+    session.start()
+    _active = session
+    startup_ns += time.perf_counter_ns() - began_ns
+    cost = msgspec.structs.replace(facts.cost, startup_ns=startup_ns)
+    session.facts = msgspec.structs.replace(facts, cost=cost)
+
+
+def profile_until_exit(*, output: Path | None, top: int = DEFAULT_TOP) -> None:
+    """Record from now to the end of the program, then print the report, and write the run if asked.
+
+    Called again it only adds what the first call could not know. Under ``pyrometer run`` the
+    program is recorded already, and the run goes where that says.
+    """
+    global _active
+    started_at = datetime.now().astimezone()
+    program = _this_program(with_git=_active is None)
+    if output is not None:
+        output = resolve_output(
+            output,
+            folder=Path.cwd(),
+            script_name=program.name,
+            started_at=started_at,
+            pid=os.getpid(),
+        )
+    if _active is not None:
+        if output is not None:
+            _active.add_output(output)
+        return
+    facts = begin_run(program, started_at)
+    if output is not None:
+        write_run(facts, output)
+    _active = Session(facts, output=output, top=top)
+    _active.start()
+
+
+def profile_by_environment() -> None:
+    """What ``PYROMETER=1`` asks for: as under ``pyrometer run``, from the import of pyrometer on."""
+    global _active
+    try:
+        started_at = datetime.now().astimezone()
+        program = _this_program(with_git=True)
+        output = default_run_path(Path.cwd(), program.name, started_at, os.getpid())
+        session = Session(begin_run(program, started_at), output=output)
+        session.start()
+    except Exception as error:  # noqa: BLE001 - an environment variable must not break a program
+        complain(f"PYROMETER=1: the program runs unprofiled: {describe(error)}")
+    else:
+        _active = session
+
+
+def complain(problem: str) -> None:
+    """One line about a failure of ours, on stderr."""
+    _write_to_stderr(f"pyrometer: {problem}\n")
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line: ours are made for it, others need their type."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, PyrometerError) else f"{type(error).__name__}: {text}"
+
+
+def _write_to_stderr(text: str) -> None:
+    # Not sys.stderr: that may be the program's own by now.
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode("utf-8", "backslashreplace"))
+
+
+def _last_error() -> BaseException | None:
+    """The exception that was last printed as uncaught; 3.12 renamed where it stands."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return error if isinstance(error, BaseException) else None
