@@ -4,7 +4,10 @@ Each message says what is wrong, which value, and what to do next. The command
 line prints it as one line and exits with ``exit_code``; the library only raises.
 """
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loading pathlib would be a good part of what `import pyrometer` costs
+    from pathlib import Path
 
 
 class PyrometerError(Exception):
@@ -27,7 +30,7 @@ class RunFileError(PyrometerError):
     ``place`` is where in the file: a JSON path such as ``$.strands[0].nodes[3]``, or a byte.
     """
 
-    def __init__(self, problem: str, *, path: Path | str | None = None, place: str = "") -> None:
+    def __init__(self, problem: str, *, path: "Path | str | None" = None, place: str = "") -> None:
         self.problem = problem
         self.path = path
         self.place = place
