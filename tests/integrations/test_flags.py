@@ -257,15 +257,22 @@ def test_typer_commands_of_several_keep_options_of_that_name(starts: Starts) -> 
     assert starts == [(None, 20)]
 
 
-def test_typer_keeps_the_classes_the_program_chose(starts: Starts) -> None:
-    class Loud(typer.core.TyperGroup):
-        def get_usage(self, ctx: Any) -> str:
-            return super().get_usage(ctx).upper()
+class Loud(typer.core.TyperGroup):
+    """A group class of the program's own."""
 
+    def get_usage(self, ctx: Any) -> str:
+        return super().get_usage(ctx).upper()
+
+
+@pytest.mark.parametrize("flag_first", [True, False])
+def test_typer_keeps_the_classes_the_program_chose(starts: Starts, flag_first: bool) -> None:
     app = typer.Typer(add_completion=False)
+    if flag_first:
+        add_profile_flag(app)
     app.callback(cls=Loud)(lambda: None)
     app.command("train")(lambda: None)
-    add_profile_flag(app)
+    if not flag_first:
+        add_profile_flag(app)
     assert "USAGE" in run_typer(app, ["--help"])
     run_typer(app, ["-p", "train"])
     assert starts == [(None, 20)]
@@ -275,6 +282,15 @@ def test_typer_apps_inside_others_take_the_flag_after_their_name(starts: Starts)
     outer = typer.Typer(add_completion=False)
     outer.add_typer(add_last(commands=1), name="inner")
     run_typer(outer, ["inner", "-p", "train"])
+    assert starts == [(None, 20)]
+
+
+def test_typer_apps_with_one_command_and_another_app_take_the_flag_once(starts: Starts) -> None:
+    app = make_typer_app(commands=1)
+    app.add_typer(make_typer_app(commands=1), name="other")
+    add_profile_flag(app)
+    run_typer(app, ["-p", "train"])
+    assert "--profile" not in run_typer(app, ["train", "--help"])
     assert starts == [(None, 20)]
 
 

@@ -65,6 +65,17 @@ def test_groups_without_a_limit_give_none(tmp_path: Path) -> None:
     assert memory_limit_bytes(root) is None
 
 
+def test_limits_that_make_no_sense_are_no_limits(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "nonsense\n0::/",
+        "sys/fs/cgroup/cpu.max": "100000 0",
+        "sys/fs/cgroup/memory.max": "\N{SUPERSCRIPT TWO}",
+    }
+    root = write_files(tmp_path, files)
+    assert cpu_quota_cores(root) is None
+    assert memory_limit_bytes(root) is None
+
+
 def test_a_machine_without_control_groups_has_no_limits(tmp_path: Path) -> None:
     assert cpu_quota_cores(tmp_path) is None
     assert memory_limit_bytes(tmp_path) is None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pyrometer.errors import UsageError
+from pyrometer.errors import PyrometerError, UsageError
 
 _P = TypeVar("_P")
 
@@ -100,7 +100,10 @@ class _StartProfiling(argparse.Action):
         namespace.profile = True
         if self.dest == "profile_output":
             namespace.profile_output = values
-        _start(getattr(namespace, "profile_output", None), self.top)
+        try:
+            _start(getattr(namespace, "profile_output", None), self.top)
+        except PyrometerError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
 
 
 def _add_to_argparse(parser: argparse.ArgumentParser, top: int) -> None:
@@ -138,7 +141,10 @@ def _append_options(
         values = context.meta.setdefault(f"pyrometer {context.command_path}", {})
         values[parameter.name] = value
         if len(values) == 2 and any(values.values()) and not context.resilient_parsing:
-            _start(values[_OUTPUT_NAME], top)
+            try:
+                _start(values[_OUTPUT_NAME], top)
+            except PyrometerError as error:
+                context.fail(f"{_OUTPUT}: {error}")
 
     command.params.extend(make_options(_flag_names(taken), note))
 
@@ -147,7 +153,7 @@ def _click_options(flag_names: list[str], note: Callable[..., None]) -> list[Any
     import click
 
     shared: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": note}
-    file = click.Path(dir_okay=False, path_type=Path)
+    file = click.Path(path_type=Path)
     return [
         click.Option([_FLAG_NAME, *flag_names], is_flag=True, help=_FLAG_HELP, **shared),
         click.Option([_OUTPUT_NAME, _OUTPUT], type=file, metavar="FILE", help=_OUTPUT_HELP, **shared),
@@ -160,7 +166,7 @@ def _typer_options(flag_names: list[str], note: Callable[..., None]) -> list[Any
 
     shared: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": note}
     flag = typer.Option(*flag_names, help=_FLAG_HELP, **shared)
-    file = typer.Option(_OUTPUT, dir_okay=False, metavar="FILE", help=_OUTPUT_HELP, **shared)
+    file = typer.Option(_OUTPUT, metavar="FILE", help=_OUTPUT_HELP, **shared)
 
     def options(
         *,
