@@ -20,7 +20,8 @@ from pyrometer.units import format_bytes
 LIMIT_BYTES = 1_000_000
 LAYERS = 3
 SCOPES_IN_A_STEP = 4 + 2 * LAYERS
-STEPS_IN_A_CHUNK = 10_000
+# A new thread for each: so small that the first million has made more of them than are kept apart.
+STEPS_IN_A_CHUNK = 200
 SCOPES_IN_A_CHUNK = STEPS_IN_A_CHUNK * SCOPES_IN_A_STEP
 
 step = pyrometer.scope("step")
