@@ -96,7 +96,7 @@ def test_names_that_are_not_utf_8_are_written_with_question_marks() -> None:
         ),
         (
             encode_run(RUN).replace(b'"train"', b'"\\ud800\\ud800"'),
-            "train.json: not JSON: invalid utf-16 surrogate pair (at byte 545)",
+            "train.json: not JSON: invalid utf-16 surrogate pair (at byte 544)",
         ),
         (b'{"a":' + b"[" * 100_000, "train.json: lists or objects are nested too deeply for a run"),
     ],

@@ -95,24 +95,37 @@ def resolve_output(
 
     ``option`` is what the user asked for: a file, by its ending ``.json`` or ``.json.gz``, or a
     folder, which gets a ``run.json``. An older run there is replaced; no other file ever is.
-    Without it the run gets a new folder of its own, see ``default_run_path``.
+    Without it the run gets a new folder of its own, see ``default_run_path``. The folder is made
+    here, so that a place which cannot be used is known before the program has run, not after.
     """
     if option is None:
         return default_run_path(folder, script_name, started_at, pid)
     path = folder / option
     try:
-        new_folder = str(option).endswith(os.sep) or not (path.suffix or os.path.lexists(path))
+        new_folder = str(option).endswith(os.sep) or not (path.suffix or _exists(path))
         if new_folder or path.is_dir():
             path = path / RUN_FILE_NAME
-        if os.path.lexists(path):
+        if _exists(path):
             _refuse_unless_a_run(path)
         elif not path.name.endswith(_FILE_ENDINGS):
             raise UsageError(
                 f"cannot write a run to {option}: name a file that ends in .json or .json.gz, or a folder"
             )
+        path.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot write a run to {option}: {_reason(error)}") from error
+        raise UsageError(f"cannot write a run to {option}: {_reason(error)}; name another place") from error
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"cannot write a run to {option}: Permission denied; name another place")
     return path
+
+
+def _exists(path: Path) -> bool:
+    """Path.exists() without its silence about names and folders that can never hold a file."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _refuse_unless_a_run(path: Path) -> None:
