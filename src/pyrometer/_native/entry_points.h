@@ -34,7 +34,7 @@ about_to_resume(PyObject *generator)
 {
     for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
         if (UNLIKELY(recorder->segment_count > 0))
-            recorder_resume(recorder, generator);
+            recorder_resume(recorder, generator, 0);
 }
 
 static inline void

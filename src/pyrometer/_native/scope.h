@@ -29,7 +29,7 @@ recorder_enter(Recorder *recorder, Scope *scope, PyObject *owner)
         return;
     strand->entries++;
     if (UNLIKELY(strand->owned > 0 || owner != NULL)) {
-        recorder_settle(recorder, strand, owner);
+        recorder_settle(recorder, strand, owner, 0);
         if (owner != NULL)
             prepare_owner(recorder, owner);
     }
@@ -70,7 +70,7 @@ strand_find_open(const Strand *strand, PyObject *name, Py_hash_t hash)
 static void
 recorder_exit_slowly(Recorder *recorder, Strand *strand, Scope *scope, PyObject *owner, uint64_t now_ns)
 {
-    recorder_settle(recorder, strand, owner);
+    recorder_settle(recorder, strand, owner, 1);
     Frame *top = &strand->frames[strand->depth];
     if (top->absorbed > 0) {
         top->absorbed--;

@@ -41,6 +41,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     frame->owner = owner;
     frame->active_ns = 0;
     frame->absorbed = 0;
+    frame->passed = 0;
     if (UNLIKELY(owner != NULL)) {
         Py_INCREF(owner);
         strand->owned++;

@@ -150,14 +150,16 @@ recorder_suspend(Recorder *recorder, PyObject *owner)
     for (Py_ssize_t i = 1; i <= strand->depth; i++) {
         if (strand->frames[i].owner == owner) {
             recorder_take_off(recorder, strand, i, recorder_now_ns(recorder));
-            return;
+            break;
         }
     }
 }
 
-/* The owner is about to run again: its frames return, under the scope now open. */
+/* The owner is about to run again: its frames return, under the scope now open.
+ *
+ * dying: it is running right now, so even a dead weak reference is its own: it is being dropped. */
 static void
-recorder_resume(Recorder *recorder, PyObject *owner)
+recorder_resume(Recorder *recorder, PyObject *owner, int dying)
 {
     Segment **link = segment_link(recorder, owner);
     if (link == NULL)
@@ -167,7 +169,7 @@ recorder_resume(Recorder *recorder, PyObject *owner)
     recorder->segment_count--;
     uint64_t now_ns = recorder_now_ns(recorder);
     Strand *strand = recorder_strand(recorder);
-    if (strand == NULL || !owner_is_alive(segment)) {
+    if (strand == NULL || !(dying || owner_is_alive(segment))) {
         /* Another generator at the address of one that is gone. */
         segment_give_up(segment, now_ns);
         return;
@@ -193,9 +195,12 @@ recorder_resume(Recorder *recorder, PyObject *owner)
     free(segment);
 }
 
-/* Put right what was not announced: an owner that stopped or came back unseen. */
+/* Put right what was not announced: an owner that stopped or came back unseen.
+ *
+ * leaving: a scope is being left, so the owner entered it before, and any older generator at the
+ * same address was given up then. */
 static void
-recorder_settle(Recorder *recorder, Strand *strand, PyObject *owner)
+recorder_settle(Recorder *recorder, Strand *strand, PyObject *owner, int leaving)
 {
     for (Py_ssize_t i = strand->depth; i > 0 && strand->owned > 0; i--) {
         PyObject *on_strand = strand->frames[i].owner;
@@ -205,7 +210,7 @@ recorder_settle(Recorder *recorder, Strand *strand, PyObject *owner)
         }
     }
     if (owner != NULL && recorder->segment_count > 0)
-        recorder_resume(recorder, owner);
+        recorder_resume(recorder, owner, leaving);
 }
 
 #endif

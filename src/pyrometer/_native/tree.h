@@ -80,6 +80,7 @@ typedef struct {
     PyObject *owner; /* strong while on a strand; none while suspended */
     uint64_t slice_start_ns, active_ns, suspended_at_ns;
     uint64_t absorbed;
+    int passed; /* resumed only for a delegate that throw() went straight to */
 } Frame;
 
 struct Recorder;

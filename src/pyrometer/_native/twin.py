@@ -149,7 +149,7 @@ class _Node:
 class _Frame:
     """One open call. ``absorbed`` counts scopes opened inside it that found no place."""
 
-    __slots__ = ("absorbed", "active_ns", "node", "owner", "slice_start_ns", "suspended_at_ns")
+    __slots__ = ("absorbed", "active_ns", "node", "owner", "passed", "slice_start_ns", "suspended_at_ns")
 
     def __init__(self, node: _Node, owner: FrameType | None, now_ns: int) -> None:
         self.node = node
@@ -158,6 +158,7 @@ class _Frame:
         self.active_ns = 0
         self.suspended_at_ns = 0
         self.absorbed = 0
+        self.passed = False  # resumed only for a delegate that throw() went straight to
 
     def begin_slice(self, now_ns: int) -> None:
         self.slice_start_ns = now_ns
@@ -503,13 +504,21 @@ class Recorder:
         for index, frame in enumerate(strand.frames):
             if frame.owner is owner:
                 self._take_off(strand, index, self._clock())
-                return
+                break
+        top = strand.frames[-1]
+        if top.passed and top.owner is not None and top.owner is owner.f_back:
+            self.suspend(top.owner)
 
     def resume(self, owner: FrameType) -> None:
         """The owner is about to run again: its frames return, under the scope now open."""
+        delegator = owner.f_back
+        if delegator is not None and delegator in self._suspended:
+            self.resume(delegator)
+            self._mark_passed(delegator, passed=True)
         frames = self._suspended.pop(owner, None)
         strand = self._current_strand() if frames is not None else None
         if frames is None or strand is None:
+            self._mark_passed(owner, passed=False)
             return
         now_ns = self._clock()
         for frame in frames:
@@ -517,8 +526,15 @@ class Recorder:
             frame.node.references -= 1
             top = strand.frames[-1]
             frame.node = self._place_again(strand, top.node, frame.node)
+            frame.passed = False
             frame.begin_slice(now_ns)
             strand.frames.append(frame)
+
+    def _mark_passed(self, owner: FrameType, *, passed: bool) -> None:
+        strand: _Strand | None = getattr(self._local, "strand", None)
+        for frame in strand.frames if strand is not None else ():
+            if frame.owner is owner:
+                frame.passed = passed
 
     def _place_again(self, strand: _Strand, parent: _Node, node: _Node) -> _Node:
         if node.parent is parent:

@@ -35,6 +35,30 @@ watch_owner(PyObject *owner)
     return failed ? -1 : 0;
 }
 
+static void
+recorder_mark_passed(Recorder *recorder, PyObject *owner, int passed)
+{
+    Strand *strand = recorder_find_strand(recorder);
+    for (Py_ssize_t i = 1; strand != NULL && strand->owned > 0 && i <= strand->depth; i++)
+        if (strand->frames[i].owner == owner)
+            strand->frames[i].passed = passed;
+}
+
+/* The frame has yielded; so have those below it that were resumed only for its sake. */
+static void
+suspend_with_delegators(Recorder *recorder, FrameRef frame, PyObject *generator)
+{
+    recorder_suspend(recorder, generator);
+    Strand *strand = recorder_find_strand(recorder);
+    FrameRef before = frame_before(frame);
+    PyObject *delegator = before == NULL ? NULL : frame_generator(before);
+    if (strand == NULL || delegator == NULL)
+        return;
+    Frame *top = &strand->frames[strand->depth];
+    if (UNLIKELY(top->passed && top->owner == delegator))
+        suspend_with_delegators(recorder, before, delegator);
+}
+
 static PyObject *
 on_yield(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
@@ -42,19 +66,36 @@ on_yield(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
     if (generator != NULL)
         for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-            recorder_suspend(recorder, generator);
+            suspend_with_delegators(recorder, frame, generator);
     Py_RETURN_NONE;
+}
+
+/* throw() goes straight to the innermost delegate: those that wait for it come back with it. */
+static void
+resume_with_delegators(Recorder *recorder, FrameRef frame, PyObject *generator, int dying)
+{
+    FrameRef before = frame_before(frame);
+    PyObject *delegator = before == NULL ? NULL : frame_generator(before);
+    if (delegator != NULL && segment_link(recorder, delegator) != NULL) {
+        resume_with_delegators(recorder, before, delegator, dying);
+        recorder_mark_passed(recorder, delegator, 1);
+    }
+    if (segment_link(recorder, generator) != NULL)
+        recorder_resume(recorder, generator, dying);
+    else
+        recorder_mark_passed(recorder, generator, 0);
 }
 
 static PyObject *
 on_resume(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
 {
+    /* A generator being dropped is thrown GeneratorExit; its weak references are dead by then. */
+    int thrown = count == 3;
     FrameRef frame = current_frame();
     PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
     if (generator != NULL)
         for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-            if (recorder->segment_count > 0)
-                recorder_resume(recorder, generator);
+            resume_with_delegators(recorder, frame, generator, thrown);
     Py_RETURN_NONE;
 }
 
