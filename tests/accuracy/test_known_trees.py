@@ -139,11 +139,15 @@ def test_each_level_of_a_recursion_is_a_node_of_its_own(recorder: Any, clock: Cl
 
 
 def test_a_call_that_raises_lasts_until_it_raised(recorder: Any, clock: Clock) -> None:
-    with pytest.raises(KeyError), recorder.scope("outer"):
-        clock.spend(5)
-        with recorder.scope("inner"):
-            clock.spend(7)
-            raise KeyError
+    def fail() -> None:
+        with recorder.scope("outer"):
+            clock.spend(5)
+            with recorder.scope("inner"):
+                clock.spend(7)
+                raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert tree_of(recorder) == {("outer",): Times(1, 12, 12, 12), ("outer", "inner"): Times(1, 7, 7, 7)}
 
 
