@@ -9,7 +9,7 @@ At the top only what every interpreter has loaded anyway: all else must be seen 
 """
 
 # pathlib takes longer to import than this module to run, and may be the program's own.
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH110, PTH120, PTH121
 
 import os
 import sys

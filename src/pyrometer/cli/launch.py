@@ -7,7 +7,6 @@ be made to look right, one by one. An ``execve`` leaves nothing to imitate, and 
 
 import json
 import os
-import subprocess
 import sys
 import time
 import zipfile
@@ -24,6 +23,7 @@ from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
 from pyrometer.store.run_files import resolve_output, write_run
 
+_OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _INTERVAL_VARIABLE = "PYROMETER_CHECKPOINT_SECONDS"
 
 
@@ -89,7 +89,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     The run file is written before: a place that cannot be written to is found out now, not
     after hours of training, and the program's interpreter takes the facts from there.
     """
-    interpreter_options = _interpreter_options()
+    _check_interpreter()
     target.check()
     started_at = datetime.now().astimezone()
     output = resolve_output(
@@ -102,7 +102,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
     )
     write_run(begin_run(program, started_at), output)
-    command = [sys.executable, *interpreter_options, *target.command(), *arguments]
+    command = [sys.executable, *interpreter_options(sys.orig_argv), *target.command(), *arguments]
     environment = _environment(
         output=str(output.absolute()),
         top=options.top,
@@ -132,18 +132,32 @@ def _environment(**launch_options: object) -> dict[str, str]:
     return environment
 
 
-def _interpreter_options() -> list[str]:
-    """The options Python itself was given, such as ``-O`` and ``-W error``, for the program's."""
-    flags = sys.flags
-    if flags.isolated or flags.ignore_environment or flags.no_site:
+def interpreter_options(command_line: Sequence[str]) -> list[str]:
+    """The options for Python itself, such as ``-O`` and ``-W error``, in the words they were given."""
+    options: list[str] = []
+    waiting = list(command_line[1:])
+    while waiting and waiting[0].startswith("-"):
+        option = waiting.pop(0)
+        if option[:2] in {"-W", "-X"} or option.startswith("--"):
+            options.append(option)
+            if option in _OPTIONS_WITH_VALUE:
+                options.append(waiting.pop(0))
+            continue
+        # `-m pyrometer` is where the program begins, and may stand in one word with others: -um.
+        before_module, module, _ = option.partition("m")
+        if before_module != "-":
+            options.append(before_module)
+        if module:
+            break
+    return options
+
+
+def _check_interpreter() -> None:
+    if sys.flags.isolated or sys.flags.ignore_environment or sys.flags.no_site:
         raise UsageError(
             "python was started with -I, -E or -S, which keep the profiler from starting inside the "
             "program; leave the option out"
         )
-    options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
-    # Not among those: -u is only seen in what it does.
-    unbuffered = getattr(sys.stdout, "write_through", False) and "PYTHONUNBUFFERED" not in os.environ
-    return [*options, "-u"] if unbuffered else options
 
 
 def _checkpoint_interval_s() -> float:
