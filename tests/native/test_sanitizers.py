@@ -84,7 +84,8 @@ def build_sanitized(folder: Path) -> None:
     target = folder / "pyrometer" / "_native" / f"core{sysconfig.get_config_var('EXT_SUFFIX')}"
     source = ROOT / "src" / "pyrometer" / "_native" / "core.c"
     include = sysconfig.get_path("include")
-    subprocess.run(["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)], check=True)
+    command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
+    subprocess.run(command, check=True)
 
 
 def library(name: str) -> str:

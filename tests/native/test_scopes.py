@@ -46,8 +46,8 @@ def test_the_same_name_under_different_parents_stays_apart(recorder: Any, clock:
 
 
 def test_names_equal_but_not_identical_are_one_scope(recorder: Any, clock: Clock) -> None:
-    for _ in range(2):
-        with recorder.scope("".join(["la", "yer 0"])):
+    for number in (0, 0):
+        with recorder.scope(f"layer {number}"):
             clock.spend(4)
     assert seen(recorder)["layer 0",].calls == 2
 
@@ -80,9 +80,13 @@ def test_recursion_nests(recorder: Any, clock: Clock) -> None:
 
 
 def test_a_scope_left_by_an_exception_is_counted(recorder: Any, clock: Clock) -> None:
-    with pytest.raises(ValueError, match="boom"), recorder.scope("outer"), recorder.scope("inner"):
-        clock.spend(2)
-        raise ValueError("boom")
+    def fail() -> None:
+        with recorder.scope("outer"), recorder.scope("inner"):
+            clock.spend(2)
+            raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        fail()
     assert totals(recorder) == {("outer",): 2, ("outer", "inner"): 2}
     assert losses(recorder) == {}
 
@@ -274,6 +278,18 @@ class TestBounds:
         assert nodes[(*["f"] * 9, "(other)")].total_ns == 41
         assert losses(recorder) == {"depth": 1, "places": 40}
         assert_conserved(recorder)
+
+    def test_the_deepest_tree_there_is_can_be_read(self, implementation: ModuleType) -> None:
+        recorder = implementation.Recorder()
+        recorder.start()
+        scopes = [recorder.scope("f") for _ in range(1_500)]
+        for scope in scopes:
+            scope.__enter__()
+        for scope in scopes:
+            scope.__exit__(None, None, None)
+        recorder.stop()
+        assert max(len(path) for path in seen(recorder)) == 1_000
+        assert losses(recorder) == {"depth": 1, "places": 500}
 
     def test_a_scope_named_like_the_overflow_is_an_ordinary_scope(self, recorder: Any, clock: Clock) -> None:
         with recorder.scope("(other)"), recorder.scope("inner"):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import sys
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
 from types import ModuleType
 from typing import Any
@@ -432,14 +433,12 @@ def test_the_interpreter_is_left_as_it_was(implementation: ModuleType, clock: Cl
     recorder = implementation.Recorder(clock=clock)
     recorder.start()
 
-    def work() -> Iterator[None]:
+    def work() -> Generator[None, None, None]:
         with recorder.scope("work"):
             yield
 
     list(work())
     recorder.stop()
-    import sys
-
     assert sys.getprofile() is None
     if sys.version_info >= (3, 12):
         assert [sys.monitoring.get_tool(tool_id) for tool_id in (3, 4)] == [None, None]

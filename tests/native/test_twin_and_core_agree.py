@@ -1,6 +1,7 @@
 """Any program, run on both recorders with the same clock, gives the same record to the nanosecond."""
 
 from collections.abc import Generator
+from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
 import pytest
@@ -88,14 +89,14 @@ class Machine:
             self.recorder.scope(operands[0]).__exit__(None, None, None)
         elif kind == "drop":
             generator = self.generators.get(operands[0])
-            if generator is not None and not generator.gi_running:
+            if generator is not None and getgeneratorstate(generator) != GEN_RUNNING:
                 del self.generators[operands[0]]
         else:
             self.resume(kind, operands[0])
 
     def resume(self, kind: str, place: int) -> None:
         generator = self.generators.get(place)
-        if generator is None or generator.gi_running:
+        if generator is None or getgeneratorstate(generator) == GEN_RUNNING:
             return
         try:
             if kind == "next":

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyrometer._native import twin
+from pyrometer._native import twin_tree
 from pyrometer.stats.buckets import bucket_bounds, bucket_of, merge_buckets, quantile
 
 durations = st.integers(0, 2**63 - 1) | st.integers(0, 10_000)
@@ -25,7 +25,7 @@ def test_a_duration_lies_within_the_bounds_of_its_bucket(duration_ns: int) -> No
 
 @given(durations)
 def test_the_recorder_counts_by_the_same_rule(duration_ns: int) -> None:
-    assert bucket_of(duration_ns) == twin.bucket_of(duration_ns)
+    assert bucket_of(duration_ns) == twin_tree.bucket_of(duration_ns)
 
 
 def test_buckets_follow_one_another_without_gap_or_overlap() -> None:

@@ -4,8 +4,11 @@
 """
 
 import os
+from typing import TYPE_CHECKING
 
-if os.environ.get("PYROMETER_NATIVE") == "0":
+if TYPE_CHECKING:
+    from pyrometer._native.core import KIND, Position, Recorder, Scope
+elif os.environ.get("PYROMETER_NATIVE") == "0":
     from pyrometer._native.twin import KIND, Position, Recorder, Scope
 else:
     try:

@@ -78,9 +78,7 @@ if sys.version_info >= (3, 12):
                 return False
             self._watched[id(code)] = code
             events = sys.monitoring.events
-            sys.monitoring.set_local_events(
-                self._tool_id, code, events.PY_YIELD | events.PY_RESUME
-            )
+            sys.monitoring.set_local_events(self._tool_id, code, events.PY_YIELD | events.PY_RESUME)
             return True
 
         def release(self) -> None:
@@ -127,7 +125,7 @@ if sys.version_info >= (3, 12):
 
 else:
 
-    def watch(owner: FrameType) -> bool:
+    def watch(_owner: FrameType) -> bool:
         """From now on tell the recorders when this owner stops and goes on; False if impossible."""
         current = sys.getprofile()
         if current is None:

@@ -13,207 +13,31 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from pyrometer._native import suspension
 from pyrometer._native.threads import describe_current_thread
+from pyrometer._native.twin_tree import (
+    OTHER,
+    Frame,
+    Node,
+    Position,
+    Strand,
+    Survey,
+    ThreadEnd,
+    foldable,
+    is_other,
+    same_place,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 KIND = "python"
-OTHER = "(other)"
 STRANDS_KEPT = 256
 MAX_STRANDS = 4_096
-
-# A node as snapshot() gives it: parent index (-1 at the top), name, calls, open calls, total,
-# min, max, suspended, wall (-1 where not parallel), ((bucket, calls), ...).
-RawNode = tuple[int, str, int, int, int, int, int, int, int, tuple[tuple[int, int], ...]]
-# A strand: thread id, thread name, (strand, node) of the parent or None, threads folded, nodes.
-RawStrand = tuple[int, str, tuple[int, int] | None, int, list[RawNode]]
-
-
-def bucket_of(duration_ns: int) -> int:
-    """The histogram bucket of a duration: 32 to each power of two, exact below 64 ns."""
-    if duration_ns < 32:
-        return duration_ns
-    exponent = duration_ns.bit_length() - 1
-    return (exponent - 4) * 32 + ((duration_ns >> (exponent - 5)) & 31)
-
-
-class _Shared:
-    """How long at least one thread was inside a parallel scope, whichever thread it was."""
-
-    __slots__ = ("active", "children", "since_ns", "wall_ns")
-
-    def __init__(self) -> None:
-        self.active = 0
-        self.since_ns = 0
-        self.wall_ns = 0
-        self.children: dict[str, _Shared] = {}
-
-    def child(self, name: str) -> "_Shared":
-        return self.children.setdefault(name, _Shared())
-
-    def enter(self, now_ns: int) -> None:
-        if self.active == 0:
-            self.since_ns = now_ns
-        self.active += 1
-
-    def leave(self, now_ns: int) -> None:
-        self.active -= 1
-        if self.active == 0:
-            self.wall_ns += now_ns - self.since_ns
-
-    def wall_at(self, now_ns: int) -> int:
-        return self.wall_ns + (now_ns - self.since_ns if self.active else 0)
-
-
-class _Node:
-    """All calls of one scope at one place of one strand."""
-
-    __slots__ = (
-        "buckets", "calls", "children", "max_ns", "min_ns", "name", "open_calls", "other",
-        "parallel_children", "parent", "references", "shared", "suspended_ns", "total_ns",
-    )  # fmt: skip
-
-    def __init__(self, name: str, parent: "_Node | None", shared: _Shared | None) -> None:
-        self.name = name
-        self.parent = parent
-        self.children: dict[str, _Node] = {}
-        self.other: _Node | None = None
-        self.shared = shared
-        self.parallel_children: _Shared | None = None
-        self.references = 0  # positions and strands that stand on this node
-        self.calls = 0
-        self.open_calls = 0
-        self.total_ns = 0
-        self.min_ns = -1
-        self.max_ns = -1
-        self.suspended_ns = 0
-        self.buckets: dict[int, int] = {}
-
-    def shared_for_strands(self) -> _Shared:
-        """Where the threads started in this scope share their wall time."""
-        if self.shared is not None:
-            return self.shared
-        if self.parallel_children is None:
-            self.parallel_children = _Shared()
-        return self.parallel_children
-
-    def record_call(self, duration_ns: int) -> None:
-        if self.calls == 0 or duration_ns < self.min_ns:
-            self.min_ns = duration_ns
-        self.max_ns = max(self.max_ns, duration_ns)
-        self.calls += 1
-        bucket = bucket_of(duration_ns)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-
-    def all_children(self) -> Iterator["_Node"]:
-        yield from self.children.values()
-        if self.other is not None:
-            yield self.other
-
-    def absorb(self, twin: "_Node") -> int:
-        """Add a finished strand's node to this one; returns how many nodes that freed."""
-        if twin.calls:
-            self.min_ns = min(self.min_ns, twin.min_ns) if self.calls else twin.min_ns
-            self.max_ns = max(self.max_ns, twin.max_ns)
-        self.calls += twin.calls
-        self.open_calls += twin.open_calls
-        self.total_ns += twin.total_ns
-        self.suspended_ns += twin.suspended_ns
-        for bucket, calls in twin.buckets.items():
-            self.buckets[bucket] = self.buckets.get(bucket, 0) + calls
-        freed = 1
-        for name, child in twin.children.items():
-            if name in self.children:
-                freed += self.children[name].absorb(child)
-            else:
-                child.parent = self
-                self.children[name] = child
-        if twin.other is not None:
-            if self.other is not None:
-                freed += self.other.absorb(twin.other)
-            else:
-                twin.other.parent = self
-                self.other = twin.other
-        return freed
-
-    def is_referenced(self) -> bool:
-        return self.references > 0 or any(child.is_referenced() for child in self.all_children())
-
-
-class _Frame:
-    """One open call. ``absorbed`` counts scopes opened inside it that found no place."""
-
-    __slots__ = ("absorbed", "active_ns", "node", "owner", "passed", "slice_start_ns", "suspended_at_ns")
-
-    def __init__(self, node: _Node, owner: FrameType | None, now_ns: int) -> None:
-        self.node = node
-        self.owner = owner
-        self.slice_start_ns = now_ns
-        self.active_ns = 0
-        self.suspended_at_ns = 0
-        self.absorbed = 0
-        self.passed = False  # resumed only for a delegate that throw() went straight to
-
-    def begin_slice(self, now_ns: int) -> None:
-        self.slice_start_ns = now_ns
-        if self.node.shared is not None:
-            self.node.shared.enter(now_ns)
-
-    def end_slice(self, now_ns: int) -> None:
-        slice_ns = max(now_ns - self.slice_start_ns, 0)
-        self.active_ns += slice_ns
-        self.node.total_ns += slice_ns
-        if self.node.shared is not None:
-            self.node.shared.leave(now_ns)
-
-
-class _Strand:
-    """One thread's call tree and the frames open on it; ``frames[0]`` is the ground."""
-
-    __slots__ = ("ended_ns", "frames", "outer", "parent", "root", "thread_id", "thread_name", "threads")
-
-    def __init__(self, thread_id: int, thread_name: str, parent: "Position | None") -> None:
-        self.thread_id = thread_id
-        self.thread_name = thread_name
-        self.parent = parent
-        self.threads = 1
-        self.outer: _Strand | None = None
-        shared = None if parent is None else parent._node.shared_for_strands()
-        self.root = _Node("", None, shared)
-        self.frames = [_Frame(self.root, None, 0)]
-        self.ended_ns: int | None = None
-
-
-class Position:
-    """A place in the call tree that a new thread can hang under."""
-
-    __slots__ = ("_node", "_strand", "__weakref__")
-
-    def __init__(self, strand: _Strand, node: _Node) -> None:
-        self._strand = strand
-        self._node = node
-        node.references += 1
-
-    def __del__(self) -> None:
-        self._node.references -= 1
-
-
-class _ThreadEnd:
-    """Lives in a thread's local storage, and notes the time when the thread ends."""
-
-    def __init__(self, strands: list[_Strand], clock: Callable[[], int]) -> None:
-        self.strands = strands
-        self.clock = clock
-
-    def __del__(self) -> None:
-        for strand in self.strands:
-            strand.ended_ns = self.clock()
 
 
 class Scope:
@@ -227,7 +51,7 @@ class Scope:
         self._recorder = recorder
         self.name = name
 
-    def __enter__(self) -> "Scope":
+    def __enter__(self) -> Self:
         if self._recorder.enabled:
             self._recorder._enter(self.name, sys._getframe(1))
         return self
@@ -263,10 +87,10 @@ class Recorder:
         self._clear()
 
     def _clear(self) -> None:
-        self._strands: list[_Strand] = []
+        self._strands: list[Strand] = []
         self._local = threading.local()
-        self._suspended: dict[FrameType, list[_Frame]] = {}
-        self._node_count = 0
+        self._suspended: dict[FrameType, list[Frame]] = {}
+        self.node_count = 0
         self._entries = 0
         self._places_lost = 0
         self._depth_lost = 0
@@ -339,7 +163,7 @@ class Recorder:
 
     def position(self) -> Position | None:
         """Where the calling thread is now, for a thread it starts; None outside any scope."""
-        strand: _Strand | None = getattr(self._local, "strand", None)
+        strand: Strand | None = getattr(self._local, "strand", None)
         if not self.enabled or strand is None:
             return None
         node = strand.frames[-1].node
@@ -356,7 +180,7 @@ class Recorder:
 
     def leave_position(self) -> None:
         """Undo the last ``enter_position`` of the calling thread."""
-        strand: _Strand | None = getattr(self._local, "strand", None)
+        strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
             return
         now_ns = self._clock()
@@ -366,26 +190,26 @@ class Recorder:
         strand.ended_ns = now_ns
         self._local.strand = strand.outer
 
-    def _current_strand(self) -> _Strand | None:
-        strand: _Strand | None = getattr(self._local, "strand", None)
+    def _current_strand(self) -> Strand | None:
+        strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
             strand = self._make_strand(None)
             self._local.strand = strand
         return strand
 
-    def _make_strand(self, position: Position | None) -> _Strand | None:
+    def _make_strand(self, position: Position | None) -> Strand | None:
         thread_id, thread_name, started_at = describe_current_thread()
         if position is None and started_at is not None:
             position = started_at
         # Only a position of this record: reset() and fork leave old ones behind.
-        if position is not None and position._strand not in self._strands:
+        if position is not None and position.strand not in self._strands:
             position = None
         for strand in self._strands:
             if (
                 strand.ended_ns is not None
                 and strand.thread_id == thread_id
                 and strand.thread_name == thread_name
-                and _same_place(strand.parent, position)
+                and same_place(strand.parent, position)
             ):
                 strand.ended_ns = None
                 self._note_thread_end(strand)
@@ -395,26 +219,26 @@ class Recorder:
         if len(self._strands) >= MAX_STRANDS:
             self._strands_lost += 1
             return None
-        strand = _Strand(thread_id, thread_name, position)
+        strand = Strand(thread_id, thread_name, position)
         self._strands.append(strand)
         self._note_thread_end(strand)
         return strand
 
-    def _note_thread_end(self, strand: _Strand) -> None:
-        end: _ThreadEnd | None = getattr(self._local, "end", None)
+    def _note_thread_end(self, strand: Strand) -> None:
+        end: ThreadEnd | None = getattr(self._local, "end", None)
         if end is None:
-            end = self._local.end = _ThreadEnd([], self._clock)
+            end = self._local.end = ThreadEnd([], self._clock)
         end.strands.append(strand)
 
     def _fold_finished_strands(self) -> None:
-        kept: list[_Strand] = []
+        kept: list[Strand] = []
         for strand in self._strands:
-            target = next((other for other in kept if _foldable(other, strand)), None)
+            target = next((other for other in kept if foldable(other, strand)), None)
             if target is None or strand.root.is_referenced():
                 kept.append(strand)
             else:
                 target.threads += strand.threads
-                self._node_count -= target.root.absorb(strand.root) - 1
+                self.node_count -= target.root.absorb(strand.root) - 1
         self._strands = kept
 
     # Entering and leaving.
@@ -433,12 +257,12 @@ class Recorder:
             return
         if owner is not None and not suspension.watch(owner):
             self._unseen_suspensions += 1
-        frame = _Frame(node, owner, 0)
+        frame = Frame(node, owner, 0)
         strand.frames.append(frame)
         frame.begin_slice(self._clock())
 
     def _exit(self, name: str, caller: FrameType, now_ns: int) -> None:
-        strand: _Strand | None = getattr(self._local, "strand", None)
+        strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
             self._unmatched_exits += 1
             return
@@ -447,7 +271,7 @@ class Recorder:
         if frames[-1].absorbed:
             frames[-1].absorbed -= 1
             return
-        if _is_other(frames[-1].node):
+        if is_other(frames[-1].node):
             self._close_top(strand, now_ns, completed=True)
             return
         for index in range(len(frames) - 1, 0, -1):
@@ -461,7 +285,7 @@ class Recorder:
             self._close_top(strand, now_ns, completed=True)
         self._close_top(strand, now_ns, completed=True)
 
-    def _close_top(self, strand: _Strand, now_ns: int, *, completed: bool) -> None:
+    def _close_top(self, strand: Strand, now_ns: int, *, completed: bool) -> None:
         frame = strand.frames.pop()
         frame.end_slice(now_ns)
         if completed:
@@ -469,36 +293,36 @@ class Recorder:
         else:
             frame.node.open_calls += 1
 
-    def _place(self, strand: _Strand, parent: _Node, name: str) -> _Node | None:
+    def _place(self, strand: Strand, parent: Node, name: str) -> Node | None:
         """The node for a scope of this name, made if there is room; else "(other)", else None."""
         node = parent.children.get(name)
         if node is not None:
             return node
-        if _is_other(parent):
+        if is_other(parent):
             self._places_lost += 1
             return None
         too_deep = len(strand.frames) > self._max_depth - 1
         # One node in twenty is kept back for the "(other)" of places that overflow.
-        if not too_deep and self._node_count < self._max_nodes - self._max_nodes // 20:
-            self._node_count += 1
+        if not too_deep and self.node_count < self._max_nodes - self._max_nodes // 20:
+            self.node_count += 1
             shared = None if parent.shared is None else parent.shared.child(name)
-            node = parent.children[name] = _Node(name, parent, shared)
+            node = parent.children[name] = Node(name, parent, shared)
             return node
         if too_deep:
             self._depth_lost += 1
         else:
             self._places_lost += 1
-        if parent.other is None and self._node_count < self._max_nodes:
-            self._node_count += 1
+        if parent.other is None and self.node_count < self._max_nodes:
+            self.node_count += 1
             shared = None if parent.shared is None else parent.shared.child(OTHER)
-            parent.other = _Node(OTHER, parent, shared)
+            parent.other = Node(OTHER, parent, shared)
         return parent.other
 
     # Suspension.
 
     def suspend(self, owner: FrameType) -> None:
         """The owner has just yielded: its frames, and all above them, leave the strand."""
-        strand: _Strand | None = getattr(self._local, "strand", None)
+        strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
             return
         for index, frame in enumerate(strand.frames):
@@ -531,18 +355,18 @@ class Recorder:
             strand.frames.append(frame)
 
     def _mark_passed(self, owner: FrameType, *, passed: bool) -> None:
-        strand: _Strand | None = getattr(self._local, "strand", None)
+        strand: Strand | None = getattr(self._local, "strand", None)
         for frame in strand.frames if strand is not None else ():
             if frame.owner is owner:
                 frame.passed = passed
 
-    def _place_again(self, strand: _Strand, parent: _Node, node: _Node) -> _Node:
+    def _place_again(self, strand: Strand, parent: Node, node: Node) -> Node:
         if node.parent is parent:
             return node
         place = self._place(strand, parent, node.name)
         return node if place is None else place
 
-    def _take_off(self, strand: _Strand, index: int, now_ns: int) -> None:
+    def _take_off(self, strand: Strand, index: int, now_ns: int) -> None:
         frames = strand.frames[index:]
         del strand.frames[index:]
         for frame in reversed(frames):
@@ -553,7 +377,7 @@ class Recorder:
         assert owner is not None
         self._suspended[owner] = frames
 
-    def _settle(self, strand: _Strand, owner: FrameType | None, caller: FrameType) -> None:
+    def _settle(self, strand: Strand, owner: FrameType | None, caller: FrameType) -> None:
         """Put right what was not announced: an owner that stopped or came back unseen."""
         for index in range(len(strand.frames) - 1, 0, -1):
             on_strand = strand.frames[index].owner
@@ -574,28 +398,7 @@ class Recorder:
         and ``losses``, a count for each kind.
         """
         now_ns = self._clock()
-        extras: dict[_Node, list[int]] = {}  # open calls, total, suspended of what is open now
-        for strand in self._strands:
-            end_ns = now_ns if strand.ended_ns is None else strand.ended_ns
-            for frame in strand.frames[1:]:
-                extra = extras.setdefault(frame.node, [0, 0, 0])
-                extra[0] += 1
-                extra[1] += max(end_ns - frame.slice_start_ns, 0)
-        for frames in self._suspended.values():
-            for frame in frames:
-                extra = extras.setdefault(frame.node, [0, 0, 0])
-                extra[0] += 1
-                extra[2] += now_ns - frame.suspended_at_ns
-        places: dict[_Node, tuple[int, int]] = {}
-        strands: list[RawStrand] = []
-        for strand in self._strands:
-            nodes: list[RawNode] = []
-            for child in strand.root.all_children():
-                _flatten(child, -1, len(strands), now_ns, extras, places, nodes)
-            parent = None if strand.parent is None else places.get(strand.parent._node)
-            if not nodes:
-                continue
-            strands.append((strand.thread_id, strand.thread_name, parent, strand.threads, nodes))
+        strands = Survey(self._strands, self._suspended.values(), now_ns).strands
         return {
             "profiled_ns": self._profiled_ns + (now_ns - self._started_ns if self.enabled else 0),
             "entries": self._entries,
@@ -609,52 +412,3 @@ class Recorder:
                 "unseen_suspensions": self._unseen_suspensions,
             },
         }
-
-
-def _flatten(
-    node: _Node,
-    parent_index: int,
-    strand_index: int,
-    now_ns: int,
-    extras: dict[_Node, list[int]],
-    places: dict[_Node, tuple[int, int]],
-    nodes: list[RawNode],
-) -> None:
-    open_calls, total_ns, suspended_ns = extras.get(node, (0, 0, 0))
-    index = len(nodes)
-    places[node] = (strand_index, index)
-    nodes.append(
-        (
-            parent_index,
-            node.name,
-            node.calls,
-            node.open_calls + open_calls,
-            node.total_ns + total_ns,
-            node.min_ns,
-            node.max_ns,
-            node.suspended_ns + suspended_ns,
-            -1 if node.shared is None else node.shared.wall_at(now_ns),
-            tuple(sorted(node.buckets.items())),
-        )
-    )
-    for child in node.all_children():
-        _flatten(child, index, strand_index, now_ns, extras, places, nodes)
-
-
-def _is_other(node: _Node) -> bool:
-    return node.parent is not None and node.parent.other is node
-
-
-def _same_place(one: Position | None, other: Position | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one._node is other._node
-
-
-def _foldable(target: _Strand, strand: _Strand) -> bool:
-    """Both threads have ended, and both worked for the same scope."""
-    return (
-        target.ended_ns is not None
-        and strand.ended_ns is not None
-        and _same_place(target.parent, strand.parent)
-    )

@@ -8,7 +8,7 @@ from pyrometer.capture.losses import failures
 from pyrometer.record.run import Loss, ScopeNode, Strand, StrandParent
 
 if TYPE_CHECKING:
-    from pyrometer._native.twin import RawNode
+    from pyrometer._native.twin_tree import RawNode
 
 _LOSS_TEXTS = {
     "places": 'more than 20,000 places in the call tree: the rest stands together as "(other)"',
