@@ -108,7 +108,6 @@ class ThreadHooks:
             if not self._recorder.enabled or POSITION_ATTRIBUTE not in item.__dict__:
                 return
             threading.current_thread().__dict__.pop(POSITION_ATTRIBUTE, None)
-            self._recorder.enter_position(item.__dict__[POSITION_ATTRIBUTE])
-            self._local.entered = True
+            self._local.entered = self._recorder.enter_position(item.__dict__[POSITION_ATTRIBUTE])
         except Exception as error:  # noqa: BLE001 - work must run whatever happens to us
             note_failure("threads", "work does not hang under the scope that submitted it", error)
