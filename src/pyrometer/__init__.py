@@ -8,6 +8,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+# First: importing a package sets its name here, and `report` below is to be the function.
+import pyrometer.report  # noqa: F401
 from pyrometer._version import __version__
 from pyrometer.capture.decorator import profiled
 from pyrometer.capture.recording import profile, reset, scope

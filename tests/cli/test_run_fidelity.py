@@ -16,14 +16,16 @@ def folder(tmp_path: Path) -> Folder:
 WHAT_A_PROGRAM_SEES = """
     import inspect, os, signal, sys, threading
     print(sys.argv, sys.path, sys.flags, sys.warnoptions, sys.orig_argv[1:])
-    print(__name__, __file__, __spec__ and (__spec__.name, __spec__.origin), sorted(vars(sys.modules["__main__"])))
+    print(__name__, __file__, __spec__ and (__spec__.name, __spec__.origin))
+    print(sorted(vars(sys.modules["__main__"])))
     print([(frame.filename, frame.function) for frame in inspect.stack()])
     print([thread.name for thread in threading.enumerate()], threading.active_count())
     print([(number.name, signal.getsignal(number)) for number in sorted(signal.valid_signals())
            if isinstance(number, signal.Signals)])
     print(list(os.environ.items()))
     print(sys.getrecursionlimit(), sys.getprofile(), sys.gettrace(), sys.excepthook)
-    print("sitecustomize" in sys.modules, [type(finder).__name__ for finder in sys.meta_path], [hook.__name__ for hook in sys.path_hooks])
+    print("sitecustomize" in sys.modules, [type(finder).__name__ for finder in sys.meta_path])
+    print([hook.__name__ for hook in sys.path_hooks])
     print(os.open(__file__, os.O_RDONLY))
     print(sys.stdin.read())
 """

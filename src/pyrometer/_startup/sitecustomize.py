@@ -8,9 +8,6 @@ recorder. So what the program can see of Python is what plain Python shows it, b
 At the top only what every interpreter has loaded anyway: all else must be seen by ``_step_aside``.
 """
 
-# pathlib takes longer to import than this module to run, and may be the program's own.
-# ruff: noqa: PTH100, PTH110, PTH120, PTH121
-
 import os
 import sys
 import time

@@ -1,8 +1,29 @@
-"""Reports: a Run in, text out, for a terminal, for Markdown and for programs."""
+"""Reports: a Run in, text out, for a terminal, for Markdown and for programs.
 
-from pyrometer.report.json_report import render_json
-from pyrometer.report.markdown import render_markdown
-from pyrometer.report.screen import Screen
-from pyrometer.report.terminal import render_terminal
+Loaded when first used: ``import pyrometer`` imports this package, so that its own ``report()`` is
+not replaced by it later, and must not load what renders.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyrometer.report.json_report import render_json
+    from pyrometer.report.markdown import render_markdown
+    from pyrometer.report.screen import Screen
+    from pyrometer.report.terminal import render_terminal
 
 __all__ = ["Screen", "render_json", "render_markdown", "render_terminal"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pyrometer.report import json_report, markdown, screen, terminal
+
+    globals().update(
+        Screen=screen.Screen,
+        render_json=json_report.render_json,
+        render_markdown=markdown.render_markdown,
+        render_terminal=terminal.render_terminal,
+    )
+    return globals()[name]
