@@ -177,11 +177,13 @@ class Session:
     # The ends a program can come to.
 
     def _on_exit(self) -> None:
-        if self._ended:
+        if os.getpid() != self._process_id:
             return
         try:
+            # Waits for the thread, and with it for a SIGTERM it may be acting on: then this is the end.
             self._checkpoints.stop()
-            self._finish(self._outcome())
+            if not self._ended:
+                self._finish(self._outcome())
             terminated = self._checkpoints.close()
         except KeyboardInterrupt:
             return

@@ -36,9 +36,6 @@ class Folder:
             for name, value in os.environ.items()
             if not name.startswith(("PYROMETER", "PYTHON", "COV_", "PYTEST"))
         }
-        native = os.environ.get("PYROMETER_NATIVE")
-        if native is not None:
-            self.environment["PYROMETER_NATIVE"] = native
 
     def write(self, name: str, source: str) -> None:
         path = self.programs / name

@@ -255,10 +255,18 @@ def end_by_signal(folder: Folder, command: tuple[str, ...], number: signal.Signa
     return Ended(stdout=first_line + stdout, stderr=stderr, code=process.returncode)
 
 
-# In one line, and without marks below it: the signal may come while it prints.
+# Where the signal finds the program is one line in each, and it says "ready" only there.
 WAITS = {
     "asleep": "import signal\nprint('ready', flush=True) or signal.pause()\n",
-    "at work": "import itertools\nfor turn in itertools.count(): turn or print('ready', flush=True)\n",
+    "at work": """
+        import sys, threading
+        def tell(main_id=threading.get_ident()):
+            while sys._current_frames()[main_id].f_lineno != 8:
+                pass
+            print("ready", flush=True)
+        threading.Thread(target=tell).start()
+        while True: pass
+    """,
 }
 
 
@@ -268,6 +276,7 @@ def quiet(folder: Folder) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("source", WAITS.values(), ids=WAITS.keys())
 def test_ctrl_c_ends_a_program_as_always(folder: Folder, source: str) -> None:
+    # Marks below the line would tell how far the program had come in it.
     folder.environment["PYTHONNODEBUGRANGES"] = "1"
     folder.write("program.py", source)
     plain = end_by_signal(folder, PLAIN, signal.SIGINT)

@@ -157,8 +157,6 @@ def test_checkpoints_go_on_after_a_fork_and_cost_is_counted(folder: Folder) -> N
 
 
 def test_a_second_sigterm_ends_even_a_program_that_never_lets_us_in(folder: Folder) -> None:
-    if folder.environment.get("PYROMETER_NATIVE") == "0":
-        pytest.xfail("without the C core Python itself has to come round to the signal")
     # One call into C that never returns and never lets another thread run.
     folder.write("program.py", "print('ready', flush=True) or any(iter(int, 1))")
     process = folder.start((*PROFILED, "--quiet", "-o", str(folder.run_file), "program.py"))
@@ -203,7 +201,9 @@ def test_the_report_is_printed_beside_modules_named_like_ours(folder: Folder) ->
     assert "Error" not in ended.stderr
 
 
-def test_a_sigterm_prints_the_report_too(folder: Folder) -> None:
+@pytest.mark.parametrize(("native", "recorder"), [("1", "native"), ("0", "python")])
+def test_a_sigterm_prints_the_report_too(folder: Folder, native: str, recorder: str) -> None:
+    folder.environment["PYROMETER_NATIVE"] = native
     folder.write("program.py", "import signal\nprint('ready', flush=True)\nsignal.pause()")
     process = folder.start((*PROFILED, "-o", str(folder.run_file), "program.py"))
     assert process.stdout is not None
@@ -213,6 +213,8 @@ def test_a_sigterm_prints_the_report_too(folder: Folder) -> None:
     assert process.returncode == -signal.SIGTERM
     assert "Machine and software" in stderr
     assert stderr.endswith(f"pyrometer: run written to {folder.run_file}\n")
+    run = folder.record()
+    assert (run.outcome.detail, run.recorder) == ("SIGTERM", recorder)
 
 
 def test_a_handler_for_children_does_not_hear_of_ours(folder: Folder) -> None:

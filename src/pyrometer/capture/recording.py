@@ -53,6 +53,7 @@ def reset() -> None:
     """Forget everything recorded so far; scopes open now are not seen again."""
     recorder.reset()
     failures.clear()
+    processes.begin()
 
 
 class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextlib.suppress`.
@@ -82,5 +83,4 @@ def _begin_anew_in_child() -> None:
     global _lock
     # Another thread of the parent may have held it, and that thread does not exist here.
     _lock = threading.Lock()
-    processes.begin()
     reset()

@@ -62,8 +62,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     try:
         if sys.platform not in _PLATFORMS:
             raise UnsupportedPlatformError(
-                f"pyrometer runs on Linux and macOS, not on {sys.platform!r}; "
-                "read run files made there, or use WSL on Windows"
+                f"pyrometer runs on Linux and macOS, not on {sys.platform!r}; on Windows use it inside WSL"
             )
         app(args=arguments, prog_name="pyrometer")
     except PyrometerError as error:
