@@ -110,8 +110,8 @@ def test_a_wrapper_somebody_put_around_ours_is_left_alone(monkeypatch: pytest.Mo
 class Sealed(threading.Thread):
     """A thread whose dictionary is not to be had."""
 
-    @property  # type: ignore[override]
-    def __dict__(self) -> Any:
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
         raise RuntimeError("sealed")
 
 
