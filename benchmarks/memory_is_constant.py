@@ -18,6 +18,7 @@ from pyrometer._native import KIND
 from pyrometer.units import format_bytes
 
 LIMIT_BYTES = 1_000_000
+EARLY_SCOPES = 1_000_000
 LAYERS = 3
 SCOPES_IN_A_STEP = 4 + 2 * LAYERS
 # A new thread for each: so small that the first million has made more of them than are kept apart.
@@ -73,18 +74,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Show that memory does not grow with the number of scopes.")
     parser.add_argument("--scopes", type=int, default=100_000_000, help="in all (default: %(default)s)")
     options = parser.parse_args()
-    if options.scopes < 2 * SCOPES_IN_A_CHUNK:
-        parser.error(f"--scopes must be at least {2 * SCOPES_IN_A_CHUNK}, not {options.scopes}")
-    # A hundredth, as one million is of a hundred million; at least one chunk, or nothing is warm.
-    early = max(options.scopes // 100, SCOPES_IN_A_CHUNK)
+    if options.scopes < 2 * EARLY_SCOPES:
+        parser.error(f"--scopes must be at least {2 * EARLY_SCOPES}, not {options.scopes}")
 
     started = time.perf_counter()
     with pyrometer.profile():
-        early_bytes, late_bytes = resident_bytes_after((early, options.scopes))
+        early_bytes, late_bytes = resident_bytes_after((EARLY_SCOPES, options.scopes))
     seconds = time.perf_counter() - started
     recorded = pyrometer.results()["step"].calls * SCOPES_IN_A_STEP
     print(f"recorder: {KIND}, {recorded:,} scopes recorded in {seconds:.1f} s")
-    print(f"after {early:>13,} scopes: {early_bytes:>13,} bytes resident")
+    print(f"after {EARLY_SCOPES:>13,} scopes: {early_bytes:>13,} bytes resident")
     print(f"after {options.scopes:>13,} scopes: {late_bytes:>13,} bytes resident")
     expected = options.scopes // SCOPES_IN_A_CHUNK * SCOPES_IN_A_CHUNK
     if recorded != expected:

@@ -130,8 +130,10 @@ class Trainer:
         alphabet = sorted(set(text))
         self.text = torch.tensor([alphabet.index(character) for character in text])
         self.config = config
-        self.model = LanguageModel(config.model, len(alphabet))
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=config.training.learning_rate)
+        with pyrometer.scope("Model_Creation"):
+            self.model = LanguageModel(config.model, len(alphabet))
+        with pyrometer.scope("Optimizer_Creation"):
+            self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=config.training.learning_rate)
         self.replicas = [copy.deepcopy(self.model) for _ in range(config.training.workers)]
         for replica in self.replicas:
             for own, shared in zip(replica.parameters(), self.model.parameters(), strict=True):
@@ -211,7 +213,8 @@ def main() -> None:
     # The workers are the parallelism: torch's own threads would only get in their way.
     torch.set_num_threads(config.training.torch_threads)
     torch.manual_seed(config.training.seed)
-    trainer = Trainer(config, generate_text(1_000, random.Random(config.training.seed)))
+    with pyrometer.scope("Setup"):
+        trainer = Trainer(config, generate_text(1_000, random.Random(config.training.seed)))
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     print(f"{parameters:,} parameters, {config.training.workers} workers, {len(trainer.text):,} characters")
     with trainer.pool:
