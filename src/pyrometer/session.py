@@ -41,6 +41,7 @@ CHECKPOINT_INTERVAL_S = 5.0
 DEFAULT_TOP = 20
 
 _RUNNING = Outcome(status="running")
+_TERMINATED = Outcome(status="signal", detail="SIGTERM")
 
 
 # What the running process has recorded so far.
@@ -183,17 +184,19 @@ class Session:
             # Waits for the thread, and with it for a SIGTERM it may be acting on: then this is the end.
             self._checkpoints.stop()
             if not self._ended:
-                self._finish(self._outcome())
-            terminated = self._checkpoints.close()
+                terminated = self._checkpoints.heard_termination()
+                self._finish(_TERMINATED if terminated else self._outcome())
         except KeyboardInterrupt:
             return
+        terminated = self._checkpoints.heard_termination()
+        self._checkpoints.close()
         if terminated:
             os.kill(self._process_id, signal.SIGTERM)
 
     def _on_termination(self) -> None:
         """Called on the checkpoints' thread: the program goes on meanwhile, and ends by the signal."""
         if not self._ended:
-            self._finish(Outcome(status="signal", detail="SIGTERM"))
+            self._finish(_TERMINATED)
         termination.unwatch()
         os.kill(self._process_id, signal.SIGTERM)
 

@@ -31,6 +31,7 @@ class Checkpoints:
         self._read_fd, self._write_fd = _high_pipe()
         self._stopping = False
         self._running = False
+        self._unheard = False
         self._ended = _thread.allocate_lock()
         self._thread_id: int | None = None
         self.cost_ns = 0
@@ -59,14 +60,16 @@ class Checkpoints:
         self._ended.release()
         _wait_for_thread(self._thread_id)
 
-    def close(self) -> bool:
-        """Stop hearing of SIGTERM for good; True if one came and nobody has acted on it."""
-        termination.unwatch()
-        pending = b""
+    def heard_termination(self) -> bool:
+        """Whether a SIGTERM has come that nobody has acted on; asked while the thread is stopped."""
         with contextlib.suppress(OSError):  # nothing in it, or closed by the program
-            pending = os.read(self._read_fd, 64)
+            self._unheard |= b"T" in os.read(self._read_fd, 64)
+        return self._unheard
+
+    def close(self) -> None:
+        """Stop hearing of SIGTERM for good."""
+        termination.unwatch()
         self.abandon()
-        return b"T" in pending
 
     def abandon(self) -> None:
         """Close the pipe, without asking what is in it: it may be the parent's."""
