@@ -66,6 +66,12 @@ def test_a_subclass_of_str_is_a_name_like_any_other(recorder: Any) -> None:
     assert set(seen(recorder)) == {("x",), ("x", "y")}
 
 
+def test_a_very_long_name_is_cut(recorder: Any) -> None:
+    with recorder.scope("x" * 1_000), recorder.scope("y" * 5_000):
+        pass
+    assert set(seen(recorder)) == {("x" * 1_000,), ("x" * 1_000, "y" * 999 + "…")}
+
+
 def test_recursion_nests(recorder: Any, clock: Clock) -> None:
     scope = recorder.scope("f")
 

@@ -417,6 +417,40 @@ def test_plain_calls_inside_a_generator_nest_in_its_scope(recorder: Any, clock: 
     assert nodes["work",].total_ns == 3
 
 
+def test_a_generator_resumed_where_there_is_no_room_leaves_its_time_there(
+    implementation: ModuleType, clock: Clock
+) -> None:
+    recorder = implementation.Recorder(clock=clock, max_nodes=20)
+    recorder.start()
+
+    def work() -> Iterator[None]:
+        with recorder.scope("work"):
+            clock.spend(1)
+            yield
+            with recorder.scope("inner"):
+                clock.spend(10)
+            yield
+            clock.spend(100)
+
+    generator = work()
+    with recorder.scope("outer"):
+        next(generator)
+    for i in range(30):
+        with recorder.scope(f"fill {i}"):
+            pass
+    with recorder.scope("late"):
+        next(generator)
+        clock.spend(5)
+    with recorder.scope("outer"):
+        next(generator, None)
+    recorder.stop()
+    nodes = seen(recorder)
+    assert nodes["outer",].total_ns == nodes["outer", "work"].total_ns == 101
+    assert nodes["outer", "work"].calls == 1
+    assert nodes["(other)",].total_ns == 15
+    assert_conserved(recorder)
+
+
 def test_many_suspended_at_once(recorder: Any, clock: Clock) -> None:
     async def work() -> None:
         with recorder.scope("work"):

@@ -29,6 +29,23 @@ def test_each_thread_has_its_own_tree(recorder: Any, clock: Clock) -> None:
     assert seen_in_strand(strands[1])["work",].total_ns == 3
 
 
+def test_threads_that_hang_nowhere_share_their_wall_time_too(recorder: Any, clock: Clock) -> None:
+    def work() -> None:
+        with recorder.scope("work"):
+            clock.spend(3)
+
+    with recorder.scope("main"):
+        run_in_thread(work, "one")
+        run_in_thread(work, "two")
+    main, one, two = recorder.snapshot()["strands"]
+    assert seen_in_strand(main)["main",].wall_ns == -1
+    assert seen_in_strand(one)["work",].wall_ns == seen_in_strand(two)["work",].wall_ns == 6
+    recorder.reset()
+    run_in_thread(work)
+    (strand,) = recorder.snapshot()["strands"]
+    assert seen_in_strand(strand)["work",].wall_ns == 3
+
+
 def test_a_thread_that_enters_a_position_hangs_there(recorder: Any, clock: Clock) -> None:
     with recorder.scope("epoch"), recorder.scope("parallel"):
         position = recorder.position()

@@ -52,6 +52,11 @@ recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     self->max_nodes = max_nodes;
     self->max_depth = max_depth;
     self->generation = 1;
+    self->ground = calloc(1, sizeof(Shared));
+    if (self->ground == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
     self->next_alive = alive_recorders;
     alive_recorders = self;
     return (PyObject *)self;
@@ -113,6 +118,7 @@ recorder_dealloc(Recorder *self)
         }
     }
     free(self->strands);
+    shared_free(self->ground);
     Py_XDECREF(self->clock);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -126,6 +132,10 @@ recorder_start(Recorder *self, PyObject *nothing)
             begin_watching();
         self->next_started = started_recorders;
         started_recorders = self;
+        if (!self->has_home) {
+            self->has_home = 1;
+            self->home_thread_id = PyThread_get_thread_ident();
+        }
         self->started_ns = recorder_now_ns(self);
         self->enabled = 1;
     }
@@ -173,10 +183,13 @@ recorder_reset(Recorder *self, PyObject *nothing)
         }
         else {
             strand_empty(strand);
+            if (!self->has_home || strand->thread_id != self->home_thread_id)
+                strand->root->shared = self->ground;
             self->strands[kept++] = strand;
         }
     }
     self->strand_count = kept;
+    shared_clear(self->ground);
     self->node_count = self->entries = 0;
     self->places_lost = self->depth_lost = self->strands_lost = 0;
     self->out_of_order = self->unmatched_exits = self->unseen_suspensions = 0;
@@ -339,7 +352,8 @@ PyInit_core(void)
 {
     clock_prepare();
     other_name = PyUnicode_InternFromString("(other)");
-    if (other_name == NULL || owner_prepare() < 0 || import_threads() < 0)
+    ellipsis = PyUnicode_InternFromString("\xe2\x80\xa6");
+    if (other_name == NULL || ellipsis == NULL || owner_prepare() < 0 || import_threads() < 0)
         return NULL;
     PyTypeObject *types[] = {&Recorder_Type, &Scope_Type, &Position_Type, &Profiled_Type, &Before_Type};
     PyObject *module = PyModule_Create(&core_module);

@@ -9,6 +9,7 @@
 
 #define STRANDS_KEPT 256
 #define MAX_STRANDS 4096
+#define MAX_NAME_LENGTH 1000
 
 /* The frames a suspended generator or coroutine took along. */
 typedef struct Segment {
@@ -36,6 +37,9 @@ typedef struct Recorder {
     uint64_t entries; /* of strands folded away */
     uint64_t places_lost, depth_lost, strands_lost;
     uint64_t out_of_order, unmatched_exits, unseen_suspensions;
+    Shared *ground;          /* where threads that hang nowhere share their wall time */
+    unsigned long home_thread_id; /* the thread that switched the recorder on first */
+    int has_home;
     struct Recorder *next_started, *next_alive;
 } Recorder;
 
@@ -59,6 +63,7 @@ static PyTypeObject Position_Type;
 static Recorder *started_recorders;
 static Recorder *alive_recorders;
 static PyObject *other_name;
+static PyObject *ellipsis;
 static PyObject *describe_current_thread; /* from threads.py */
 
 /* The strand the thread last recorded on. Initial-exec keeps the access to one instruction and

@@ -35,6 +35,10 @@ recorder_enter(Recorder *recorder, Scope *scope, PyObject *owner)
     }
     Frame *top = &strand->frames[strand->depth];
     Node *node;
+    if (UNLIKELY(top->ghost)) {
+        top->absorbed++;
+        return;
+    }
     if (LIKELY(scope->cached_parent == top->node && scope->cached_generation == recorder->generation)) {
         node = scope->cached_node;
     }
@@ -200,10 +204,16 @@ static PyTypeObject Scope_Type = {
 static PyObject *
 scope_name(PyObject *name)
 {
-    if (LIKELY(PyUnicode_CheckExact(name)))
+    if (LIKELY(PyUnicode_CheckExact(name) && PyUnicode_GET_LENGTH(name) <= MAX_NAME_LENGTH))
         return Py_NewRef(name);
-    if (PyUnicode_Check(name))
+    if (PyUnicode_Check(name) && PyUnicode_GET_LENGTH(name) <= MAX_NAME_LENGTH)
         return PyUnicode_FromObject(name);
+    if (PyUnicode_Check(name)) {
+        PyObject *start = PyUnicode_Substring(name, 0, MAX_NAME_LENGTH - 1);
+        PyObject *cut = start == NULL ? NULL : PyUnicode_Concat(start, ellipsis);
+        Py_XDECREF(start);
+        return cut;
+    }
     PyErr_Format(PyExc_TypeError, "a scope's name must be a str, not %s: %R", Py_TYPE(name)->tp_name, name);
     return NULL;
 }

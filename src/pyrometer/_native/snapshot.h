@@ -54,7 +54,8 @@ note_open(Recorder *recorder, uint64_t now_ns, int note)
         for (Py_ssize_t k = 1; k <= strand->depth; k++) {
             Frame *frame = &strand->frames[k];
             Node *node = frame->node;
-            uint64_t slice_ns = end_ns > frame->slice_start_ns ? end_ns - frame->slice_start_ns : 0;
+            int counts = !frame->ghost && end_ns > frame->slice_start_ns;
+            uint64_t slice_ns = counts ? end_ns - frame->slice_start_ns : 0;
             node->open_now = note ? node->open_now + 1 : 0;
             node->open_total_ns = note ? node->open_total_ns + slice_ns : 0;
         }

@@ -10,13 +10,15 @@ static inline void
 frame_begin_slice(Frame *frame, uint64_t now_ns)
 {
     frame->slice_start_ns = now_ns;
-    if (UNLIKELY(frame->node->shared != NULL))
+    if (UNLIKELY(frame->node->shared != NULL && !frame->ghost))
         shared_enter(frame->node->shared, now_ns);
 }
 
 static inline void
 frame_end_slice(Frame *frame, uint64_t now_ns)
 {
+    if (UNLIKELY(frame->ghost))
+        return;
     uint64_t slice_ns = LIKELY(now_ns > frame->slice_start_ns) ? now_ns - frame->slice_start_ns : 0;
     frame->active_ns += slice_ns;
     frame->node->total_ns += slice_ns;
@@ -42,6 +44,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     frame->active_ns = 0;
     frame->absorbed = 0;
     frame->passed = 0;
+    frame->ghost = 0;
     if (UNLIKELY(owner != NULL)) {
         Py_INCREF(owner);
         strand->owned++;
@@ -82,6 +85,10 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
     if (parent != NULL) {
         root->shared = node_shared_for_strands(parent);
         parent->references++;
+    }
+    else if (!recorder->has_home || thread_id != recorder->home_thread_id) {
+        /* Threads that hang nowhere share the ground, but for the one that switched it on. */
+        root->shared = recorder->ground;
     }
     frames[0].node = root;
     strand->recorder = recorder;

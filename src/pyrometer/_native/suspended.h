@@ -180,13 +180,18 @@ recorder_resume(Recorder *recorder, PyObject *owner, int dying)
         Node *parent = strand->frames[strand->depth].node;
         node->references--;
         node->suspended_ns += now_ns > kept->suspended_at_ns ? now_ns - kept->suspended_at_ns : 0;
-        if (node->parent != parent) {
-            Node *place = recorder_place(recorder, strand, parent, node->name, node->hash);
-            node = place == NULL ? node : place;
+        /* Under the scope now open; where there is no room, its time stays with that scope. */
+        int ghost = strand->frames[strand->depth].ghost;
+        if (ghost || node->parent != parent) {
+            Node *place =
+                ghost ? NULL : recorder_place(recorder, strand, parent, node->name, node->hash);
+            ghost = place == NULL;
+            node = ghost ? node : place;
         }
         Frame *frame = strand_push(strand, node, owner);
         if (frame == NULL)
             break;
+        frame->ghost = ghost;
         frame->active_ns = kept->active_ns;
         frame->absorbed = kept->absorbed;
         frame_begin_slice(frame, now_ns);

@@ -137,9 +137,15 @@ else:
         if sys.getprofile() is _on_profile_event:
             sys.setprofile(None)
 
-    def _on_profile_event(frame: FrameType, event: str, _argument: object) -> None:
+    def _on_profile_event(
+        frame: FrameType,
+        event: str,
+        _argument: object,
+        # Bound now: when the interpreter ends, modules are emptied while threads still end.
+        setprofile: Callable[[None], None] = sys.setprofile,
+    ) -> None:
         if not recorders:
-            sys.setprofile(None)
+            setprofile(None)
         elif frame.f_code.co_flags & SUSPENDABLE:
             for recorder in recorders:
                 if event == "return":

@@ -81,6 +81,7 @@ typedef struct {
     uint64_t slice_start_ns, active_ns, suspended_at_ns;
     uint64_t absorbed;
     int passed; /* resumed only for a delegate that throw() went straight to */
+    int ghost;  /* found no place when it was resumed: open, but its time is not counted */
 } Frame;
 
 struct Recorder;
@@ -178,16 +179,26 @@ shared_child(Shared *shared, PyObject *name)
     return child;
 }
 
+static void shared_free(Shared *shared);
+
 static void
-shared_free(Shared *shared)
+shared_clear(Shared *shared)
 {
-    if (shared == NULL)
-        return;
     for (Shared *child = shared->first_child; child != NULL;) {
         Shared *next = child->next_sibling;
         shared_free(child);
         child = next;
     }
+    shared->first_child = NULL;
+    shared->active = shared->since_ns = shared->wall_ns = 0;
+}
+
+static void
+shared_free(Shared *shared)
+{
+    if (shared == NULL)
+        return;
+    shared_clear(shared);
     Py_XDECREF(shared->name);
     free(shared);
 }

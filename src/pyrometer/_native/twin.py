@@ -24,9 +24,11 @@ from pyrometer._native.twin_tree import (
     Frame,
     Node,
     Position,
+    Shared,
     Strand,
     Survey,
     ThreadEnd,
+    close_top,
     foldable,
     is_other,
     same_place,
@@ -36,8 +38,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 KIND = "python"
+MAX_NAME_LENGTH = 1_000
 STRANDS_KEPT = 256
 MAX_STRANDS = 4_096
+
+
+def _locked(method: Callable[P, R]) -> Callable[P, R]:
+    """The method, one thread at a time: what C does in one go, Python may be interrupted in."""
+
+    @functools.wraps(method)
+    def locked(*args: P.args, **kwargs: P.kwargs) -> R:
+        with args[0]._lock:  # type: ignore[attr-defined]
+            return method(*args, **kwargs)
+
+    return locked
 
 
 class Scope:
@@ -49,7 +63,7 @@ class Scope:
         if not isinstance(name, str):
             raise TypeError(f"a scope's name must be a str, not {type(name).__name__}: {name!r}")
         self._recorder = recorder
-        self.name = name
+        self.name = name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
 
     def __enter__(self) -> Self:
         if self._recorder.enabled:
@@ -84,13 +98,17 @@ class Recorder:
         self.enabled = False
         self._profiled_ns = 0
         self._started_ns = 0
+        self._home_thread_id: int | None = None
         self._clear()
 
     def _clear(self) -> None:
+        # Anew each time: in a forked child a thread that no longer exists may hold the old one.
+        self._lock = threading.RLock()
+        self._ground = Shared()
         self._strands: list[Strand] = []
         self._local = threading.local()
         self._suspended: dict[FrameType, list[Frame]] = {}
-        self.node_count = 0
+        self._node_count = 0
         self._entries = 0
         self._places_lost = 0
         self._depth_lost = 0
@@ -106,6 +124,8 @@ class Recorder:
         self._starts += 1
         if self._starts == 1:
             suspension.recorders.append(self)
+            if self._home_thread_id is None:
+                self._home_thread_id = threading.get_ident()
             self._started_ns = self._clock()
             self.enabled = True
 
@@ -122,12 +142,14 @@ class Recorder:
         if not suspension.recorders:
             suspension.release()
         self._profiled_ns += now_ns - self._started_ns
+        with self._lock:
+            self._close_all(now_ns)
+
+    def _close_all(self, now_ns: int) -> None:
         for strand in self._strands:
             end_ns = now_ns if strand.ended_ns is None else strand.ended_ns
-            for frame in reversed(strand.frames[1:]):
-                frame.end_slice(end_ns)
-                frame.node.open_calls += 1
-            del strand.frames[1:]
+            while len(strand.frames) > 1:
+                close_top(strand, end_ns, completed=False)
             strand.frames[0].absorbed = 0
         for frames in self._suspended.values():
             for frame in frames:
@@ -161,6 +183,7 @@ class Recorder:
 
     # Threads.
 
+    @_locked
     def position(self) -> Position | None:
         """Where the calling thread is now, for a thread it starts; None outside any scope."""
         strand: Strand | None = getattr(self._local, "strand", None)
@@ -169,6 +192,7 @@ class Recorder:
         node = strand.frames[-1].node
         return strand.parent if node is strand.root else Position(strand, node)
 
+    @_locked
     def enter_position(self, position: Position | None) -> bool:
         """From now on the calling thread works for the scope at ``position``; False if it cannot."""
         strand = self._make_strand(position)
@@ -178,6 +202,7 @@ class Recorder:
         self._local.strand = strand
         return True
 
+    @_locked
     def leave_position(self) -> None:
         """Undo the last ``enter_position`` of the calling thread."""
         strand: Strand | None = getattr(self._local, "strand", None)
@@ -185,7 +210,7 @@ class Recorder:
             return
         now_ns = self._clock()
         while len(strand.frames) > 1:
-            self._close_top(strand, now_ns, completed=False)
+            close_top(strand, now_ns, completed=False)
         strand.frames[0].absorbed = 0
         strand.ended_ns = now_ns
         self._local.strand = strand.outer
@@ -219,7 +244,9 @@ class Recorder:
         if len(self._strands) >= MAX_STRANDS:
             self._strands_lost += 1
             return None
-        strand = Strand(thread_id, thread_name, position)
+        # Threads that hang nowhere share the ground, but for the one that switched the recorder on.
+        ground = None if thread_id == self._home_thread_id else self._ground
+        strand = Strand(thread_id, thread_name, position, ground)
         self._strands.append(strand)
         self._note_thread_end(strand)
         return strand
@@ -238,11 +265,12 @@ class Recorder:
                 kept.append(strand)
             else:
                 target.threads += strand.threads
-                self.node_count -= target.root.absorb(strand.root) - 1
+                self._node_count -= target.root.absorb(strand.root) - 1
         self._strands = kept
 
     # Entering and leaving.
 
+    @_locked
     def _enter(self, name: str, caller: FrameType) -> None:
         strand = self._current_strand()
         if strand is None:
@@ -251,7 +279,7 @@ class Recorder:
         owner = suspension.owner_of(caller)
         self._settle(strand, owner, caller)
         top = strand.frames[-1]
-        node = self._place(strand, top.node, name)
+        node = None if top.ghost else self._place(strand, top.node, name)
         if node is None:
             top.absorbed += 1
             return
@@ -261,6 +289,7 @@ class Recorder:
         strand.frames.append(frame)
         frame.begin_slice(self._clock())
 
+    @_locked
     def _exit(self, name: str, caller: FrameType, now_ns: int) -> None:
         strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
@@ -272,7 +301,7 @@ class Recorder:
             frames[-1].absorbed -= 1
             return
         if is_other(frames[-1].node):
-            self._close_top(strand, now_ns, completed=True)
+            close_top(strand, now_ns, completed=True)
             return
         for index in range(len(frames) - 1, 0, -1):
             if frames[index].node.name == name:
@@ -282,16 +311,8 @@ class Recorder:
             return
         while len(frames) - 1 > index:
             self._out_of_order += 1
-            self._close_top(strand, now_ns, completed=True)
-        self._close_top(strand, now_ns, completed=True)
-
-    def _close_top(self, strand: Strand, now_ns: int, *, completed: bool) -> None:
-        frame = strand.frames.pop()
-        frame.end_slice(now_ns)
-        if completed:
-            frame.node.record_call(frame.active_ns)
-        else:
-            frame.node.open_calls += 1
+            close_top(strand, now_ns, completed=True)
+        close_top(strand, now_ns, completed=True)
 
     def _place(self, strand: Strand, parent: Node, name: str) -> Node | None:
         """The node for a scope of this name, made if there is room; else "(other)", else None."""
@@ -303,8 +324,8 @@ class Recorder:
             return None
         too_deep = len(strand.frames) > self._max_depth - 1
         # One node in twenty is kept back for the "(other)" of places that overflow.
-        if not too_deep and self.node_count < self._max_nodes - self._max_nodes // 20:
-            self.node_count += 1
+        if not too_deep and self._node_count < self._max_nodes - self._max_nodes // 20:
+            self._node_count += 1
             shared = None if parent.shared is None else parent.shared.child(name)
             node = parent.children[name] = Node(name, parent, shared)
             return node
@@ -312,14 +333,15 @@ class Recorder:
             self._depth_lost += 1
         else:
             self._places_lost += 1
-        if parent.other is None and self.node_count < self._max_nodes:
-            self.node_count += 1
+        if parent.other is None and self._node_count < self._max_nodes:
+            self._node_count += 1
             shared = None if parent.shared is None else parent.shared.child(OTHER)
             parent.other = Node(OTHER, parent, shared)
         return parent.other
 
     # Suspension.
 
+    @_locked
     def suspend(self, owner: FrameType) -> None:
         """The owner has just yielded: its frames, and all above them, leave the strand."""
         strand: Strand | None = getattr(self._local, "strand", None)
@@ -333,6 +355,7 @@ class Recorder:
         if top.passed and top.owner is not None and top.owner is owner.f_back:
             self.suspend(top.owner)
 
+    @_locked
     def resume(self, owner: FrameType) -> None:
         """The owner is about to run again: its frames return, under the scope now open."""
         delegator = owner.f_back
@@ -348,8 +371,7 @@ class Recorder:
         for frame in frames:
             frame.node.suspended_ns += now_ns - frame.suspended_at_ns
             frame.node.references -= 1
-            top = strand.frames[-1]
-            frame.node = self._place_again(strand, top.node, frame.node)
+            self._place_again(strand, frame)
             frame.passed = False
             frame.begin_slice(now_ns)
             strand.frames.append(frame)
@@ -360,11 +382,16 @@ class Recorder:
             if frame.owner is owner:
                 frame.passed = passed
 
-    def _place_again(self, strand: Strand, parent: Node, node: Node) -> Node:
-        if node.parent is parent:
-            return node
-        place = self._place(strand, parent, node.name)
-        return node if place is None else place
+    def _place_again(self, strand: Strand, frame: Frame) -> None:
+        """Under the scope now open; where there is no room, its time stays with that scope."""
+        top = strand.frames[-1]
+        if not top.ghost and frame.node.parent is top.node:
+            frame.ghost = False
+            return
+        place = None if top.ghost else self._place(strand, top.node, frame.node.name)
+        frame.ghost = place is None
+        if place is not None:
+            frame.node = place
 
     def _take_off(self, strand: Strand, index: int, now_ns: int) -> None:
         frames = strand.frames[index:]
@@ -391,6 +418,7 @@ class Recorder:
 
     # Reading.
 
+    @_locked
     def snapshot(self) -> dict[str, Any]:
         """Everything recorded so far, open scopes included, as plain values.
 

@@ -139,7 +139,9 @@ class Node:
 class Frame:
     """One open call. ``absorbed`` counts scopes opened inside it that found no place."""
 
-    __slots__ = ("absorbed", "active_ns", "node", "owner", "passed", "slice_start_ns", "suspended_at_ns")
+    __slots__ = (
+        "absorbed", "active_ns", "ghost", "node", "owner", "passed", "slice_start_ns", "suspended_at_ns",
+    )  # fmt: skip
 
     def __init__(self, node: Node, owner: FrameType | None, now_ns: int) -> None:
         self.node = node
@@ -148,14 +150,17 @@ class Frame:
         self.active_ns = 0
         self.suspended_at_ns = 0
         self.absorbed = 0
+        self.ghost = False  # found no place when it was resumed: open, but its time is not counted
         self.passed = False  # resumed only for a delegate that throw() went straight to
 
     def begin_slice(self, now_ns: int) -> None:
         self.slice_start_ns = now_ns
-        if self.node.shared is not None:
+        if self.node.shared is not None and not self.ghost:
             self.node.shared.enter(now_ns)
 
     def end_slice(self, now_ns: int) -> None:
+        if self.ghost:
+            return
         slice_ns = max(now_ns - self.slice_start_ns, 0)
         self.active_ns += slice_ns
         self.node.total_ns += slice_ns
@@ -168,13 +173,15 @@ class Strand:
 
     __slots__ = ("ended_ns", "frames", "outer", "parent", "root", "thread_id", "thread_name", "threads")
 
-    def __init__(self, thread_id: int, thread_name: str, parent: "Position | None") -> None:
+    def __init__(
+        self, thread_id: int, thread_name: str, parent: "Position | None", ground: Shared | None
+    ) -> None:
         self.thread_id = thread_id
         self.thread_name = thread_name
         self.parent = parent
         self.threads = 1
         self.outer: Strand | None = None
-        shared = None if parent is None else parent.node.shared_for_strands()
+        shared = ground if parent is None else parent.node.shared_for_strands()
         self.root = Node("", None, shared)
         self.frames = [Frame(self.root, None, 0)]
         self.ended_ns: int | None = None
@@ -216,7 +223,8 @@ class Survey:
         for strand in strands:
             end_ns = now_ns if strand.ended_ns is None else strand.ended_ns
             for frame in strand.frames[1:]:
-                self._note_open(frame.node, total_ns=max(end_ns - frame.slice_start_ns, 0))
+                slice_ns = 0 if frame.ghost else max(end_ns - frame.slice_start_ns, 0)
+                self._note_open(frame.node, total_ns=slice_ns)
         for frames in suspended:
             for frame in frames:
                 self._note_open(frame.node, suspended_ns=now_ns - frame.suspended_at_ns)
@@ -259,6 +267,16 @@ class Survey:
             -1 if node.shared is None else node.shared.wall_at(self._now_ns),
             tuple(sorted(node.buckets.items())),
         )
+
+
+def close_top(strand: Strand, now_ns: int, *, completed: bool) -> None:
+    """End the innermost open call: counted, or as one that was left open."""
+    frame = strand.frames.pop()
+    frame.end_slice(now_ns)
+    if completed:
+        frame.node.record_call(frame.active_ns)
+    else:
+        frame.node.open_calls += 1
 
 
 def is_other(node: Node) -> bool:

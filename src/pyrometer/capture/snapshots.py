@@ -17,8 +17,8 @@ _LOSS_TEXTS = {
     "out_of_order": "scopes closed out of order: closed with the scope around them",
     "unmatched_exits": "scopes left that were not entered here: entered before recording began, "
     "or on another thread",
-    "unseen_suspensions": "suspensions of generators or coroutines that could not be seen: "
-    "another tool holds the interpreter's hooks",
+    "unseen_suspensions": "suspensions of generators or coroutines that could not be seen: they ran "
+    "before recording began, or another tool holds the interpreter's hooks",
 }
 
 
