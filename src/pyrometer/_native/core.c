@@ -225,6 +225,7 @@ recorder_profiled(Recorder *self, PyObject *arguments)
     }
     profiled->function = Py_NewRef(function);
     profiled->scope = scope;
+    profiled->enabled = &self->enabled;
     profiled->dict = NULL;
     profiled->weak_references = NULL;
     profiled->vectorcall = profiled_call;

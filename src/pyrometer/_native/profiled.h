@@ -7,6 +7,7 @@
 typedef struct {
     PyObject_HEAD
     PyObject *function;
+    const int *enabled; /* the recorder's switch */
     Scope *scope;
     PyObject *dict;
     PyObject *weak_references;
@@ -15,19 +16,35 @@ typedef struct {
 
 static PyTypeObject Profiled_Type;
 
+/* Calls the function; a plain Python function without the checks that any callable needs. */
+static inline PyObject *
+call_function(PyObject *function, PyObject *const *arguments, size_t count, PyObject *keywords)
+{
+    if (LIKELY(PyFunction_Check(function)))
+        return ((PyFunctionObject *)function)->vectorcall(function, arguments, count, keywords);
+    return PyObject_Vectorcall(function, arguments, count, keywords);
+}
+
+/* Apart, so that a call while recording is off needs no stack frame here and ends in a jump. */
+static __attribute__((noinline)) PyObject *
+recorded_call(Profiled *profiled, PyObject *const *arguments, size_t count, PyObject *keywords)
+{
+    Recorder *recorder = profiled->scope->recorder;
+    /* A plain function cannot be suspended: its scope needs no owner. */
+    recorder_enter(recorder, profiled->scope, NULL);
+    PyObject *result = call_function(profiled->function, arguments, count, keywords);
+    if (LIKELY(recorder->enabled))
+        recorder_exit(recorder, profiled->scope, 0);
+    return result;
+}
+
 static PyObject *
 profiled_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *keywords)
 {
     Profiled *profiled = (Profiled *)self;
-    Recorder *recorder = profiled->scope->recorder;
-    if (!recorder->enabled)
-        return PyObject_Vectorcall(profiled->function, arguments, count, keywords);
-    /* A plain function cannot be suspended: its scope needs no owner. */
-    recorder_enter(recorder, profiled->scope, NULL);
-    PyObject *result = PyObject_Vectorcall(profiled->function, arguments, count, keywords);
-    if (LIKELY(recorder->enabled))
-        recorder_exit(recorder, profiled->scope, 0);
-    return result;
+    if (*profiled->enabled)
+        return recorded_call(profiled, arguments, count, keywords);
+    return call_function(profiled->function, arguments, count, keywords);
 }
 
 static PyObject *
