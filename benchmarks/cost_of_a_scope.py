@@ -161,7 +161,8 @@ def rows_for(subjects: Sequence[Subject], reference: str, gross: Timings, net: T
 
 def render(title: str, rows: Sequence[Row]) -> str:
     """A table of one reference's subjects."""
-    heads = f"{'net ns':>9}  {'ratio':>7}  {'99 % interval':>16}  {'net ratio':>9}  {'99 % interval':>16}  {'limit':>12}"
+    interval_head = f"{'99 % interval':>16}"
+    heads = f"{'net ns':>9}  {'ratio':>7}  {interval_head}  {'net ratio':>9}  {interval_head}  {'limit':>12}"
     lines = [f"{title:<38}{heads}"]
     for row in rows:
         limit = "" if row.limit is None else f"≤ {row.limit:g}"
