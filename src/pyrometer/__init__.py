@@ -4,9 +4,10 @@ Mark code with ``scope("name")`` and ``@profiled``. Nothing is recorded until th
 under ``pyrometer run``, inside ``with profile():``, or with ``PYROMETER=1`` in its environment.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 # First: importing a package sets its name here, and `report` below is to be the function.
 import pyrometer.report  # noqa: F401
@@ -15,7 +16,11 @@ from pyrometer.capture.decorator import profiled
 from pyrometer.capture.recording import profile, reset, scope
 from pyrometer.errors import PyrometerError
 
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyrometer.analysis.results import Results
     from pyrometer.integrations.flags import add_profile_flag
 
@@ -32,7 +37,7 @@ __all__ = [
 ]
 
 
-def results() -> "Results":
+def results() -> Results:
     """What has been recorded so far, by name, as a tree and by thread; recording goes on."""
     from pyrometer import session
 

@@ -4,7 +4,8 @@ Each message says what is wrong, which value, and what to do next. The command
 line prints it as one line and exits with ``exit_code``; the library only raises.
 """
 
-from typing import TYPE_CHECKING
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:  # loading pathlib would be a good part of what `import pyrometer` costs
     from pathlib import Path

@@ -202,7 +202,7 @@ def test_many_short_threads_are_folded_together(recorder: Any, clock: Clock) -> 
         for thread in threads:
             thread.join()
     strands = recorder.snapshot()["strands"]
-    assert len(strands) <= 258
+    assert len(strands) <= 64 + 52
     assert sum(strand[3] for strand in strands) >= 300
     works = [seen_in_strand(strand) for strand in strands[1:]]
     assert sum(nodes["work",].calls for nodes in works) == 600

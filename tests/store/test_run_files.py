@@ -274,11 +274,19 @@ def test_an_older_run_that_the_user_names_is_replaced(tmp_path: Path, name: str)
     assert output(name, tmp_path) == tmp_path / name
 
 
-@pytest.mark.parametrize("name", ["config.json", "train.py", "data", "empty.json"])
+@pytest.mark.parametrize("name", ["config.json", "train.py", "data"])
 def test_any_other_file_of_the_user_is_left_alone(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("" if name == "empty.json" else '{"learning_rate": 0.1}')
+    (tmp_path / name).write_text('{"learning_rate": 0.1}')
     with pytest.raises(UsageError, match="exists and is not a run that could be replaced"):
         output(name, tmp_path)
+
+
+def test_an_empty_file_made_for_the_run_is_used(tmp_path: Path) -> None:
+    (tmp_path / "made-by-mktemp.json").touch()
+    assert output("made-by-mktemp.json", tmp_path) == tmp_path / "made-by-mktemp.json"
+    (tmp_path / "train.py").touch()
+    with pytest.raises(UsageError, match="exists and is not a run that could be replaced"):
+        output("train.py", tmp_path)
 
 
 def test_a_file_that_is_no_run_is_left_alone_in_a_folder_too(tmp_path: Path) -> None:

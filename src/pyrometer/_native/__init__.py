@@ -4,8 +4,9 @@
 """
 
 import os
-from typing import TYPE_CHECKING
 
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyrometer._native.core import KIND, Position, Recorder, Scope
 elif os.environ.get("PYROMETER_NATIVE") == "0":

@@ -7,7 +7,7 @@
 
 #include "owner.h"
 
-#define STRANDS_KEPT 256
+#define STRANDS_KEPT 64
 #define MAX_STRANDS 4096
 #define MAX_NAME_LENGTH 1000
 

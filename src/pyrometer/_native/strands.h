@@ -73,7 +73,7 @@ static Strand *
 strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, Node *parent)
 {
     Strand *strand = calloc(1, sizeof *strand);
-    Frame *frames = calloc(16, sizeof *frames);
+    Frame *frames = calloc(8, sizeof *frames);
     Node *root = node_new(other_name, 0, NULL, NULL);
     if (strand == NULL || frames == NULL || root == NULL) {
         free(strand);
@@ -97,7 +97,7 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
     strand->parent = parent;
     strand->root = root;
     strand->frames = frames;
-    strand->capacity = 16;
+    strand->capacity = 8;
     strand->threads = 1;
     return strand;
 }

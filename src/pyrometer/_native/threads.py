@@ -1,7 +1,13 @@
 """What a recorder asks about the thread it finds itself on."""
 
+from __future__ import annotations
+
 import threading
-from typing import Any
+
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 POSITION_ATTRIBUTE = "_pyrometer_position"
 

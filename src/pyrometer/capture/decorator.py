@@ -1,24 +1,34 @@
 """``@profiled``: every call of a function is a scope."""
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from __future__ import annotations
+
 from functools import wraps
 from types import coroutine
-from typing import Any, TypeVar, cast, overload
 
 from pyrometer.capture.recording import recorder, scope
 
-F = TypeVar("F")
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator
+    from typing import Any, TypeVar, overload
+
+    F = TypeVar("F")
 
 # The flags of a code object. `inspect` has names for them, but takes a third of our import budget.
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 
 
-@overload
-def profiled(name: str, /) -> Callable[[F], F]: ...
-@overload
-def profiled(function: F, /) -> F: ...
-@overload
-def profiled(*, name: str | None = None) -> Callable[[F], F]: ...
+if TYPE_CHECKING:
+
+    @overload
+    def profiled(name: str, /) -> Callable[[F], F]: ...
+    @overload
+    def profiled(function: F, /) -> F: ...
+    @overload
+    def profiled(*, name: str | None = None) -> Callable[[F], F]: ...
+
+
 def profiled(function: Any = None, /, *, name: str | None = None) -> Any:
     """The function, each call of it a scope: ``@profiled``, ``@profiled("name")``.
 
@@ -68,7 +78,8 @@ def _own_name(target: Any) -> str:
 
 def _code_flags(target: Any) -> int:
     code = getattr(getattr(target, "__func__", target), "__code__", None)
-    return cast("int", getattr(code, "co_flags", 0))
+    flags: int = getattr(code, "co_flags", 0)
+    return flags
 
 
 def _profiled_generator(function: Callable[..., Generator[Any, Any, Any]], name: str) -> Any:

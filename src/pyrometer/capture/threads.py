@@ -4,15 +4,21 @@ While recording, ``threading.Thread.start`` and an executor's work items note wh
 called. The originals come back when recording ends, unless somebody else has wrapped them since.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
-from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from pyrometer._native import KIND, Recorder
 from pyrometer._native.threads import POSITION_ATTRIBUTE
 from pyrometer.capture.losses import note_failure
+
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _EXECUTORS = "concurrent.futures.thread"
 

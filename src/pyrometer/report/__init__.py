@@ -4,9 +4,14 @@ Loaded when first used: ``import pyrometer`` imports this package, so that its o
 not replaced by it later, and must not load what renders.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
+
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyrometer.report.json_report import render_json
     from pyrometer.report.markdown import render_markdown
     from pyrometer.report.screen import Screen

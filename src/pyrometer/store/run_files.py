@@ -4,7 +4,6 @@ import gzip
 import io
 import os
 import re
-import secrets
 import stat
 import zlib
 from datetime import datetime
@@ -129,6 +128,8 @@ def _exists(path: Path) -> bool:
 
 
 def _refuse_unless_a_run(path: Path) -> None:
+    if path.name.endswith(_FILE_ENDINGS) and path.is_file() and path.stat().st_size == 0:
+        return  # made for us, as mktemp does: there is nothing to lose
     try:
         read_run(path)
     except RunFileError as error:
@@ -141,7 +142,7 @@ def _refuse_unless_a_run(path: Path) -> None:
 def _replace_whole(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because only within one file system is a rename all or nothing.
-    unfinished = path.parent / f".pyrometer-{secrets.token_hex(8)}.tmp"
+    unfinished = path.parent / f".pyrometer-{os.urandom(8).hex()}.tmp"
     try:
         with unfinished.open("xb") as file:
             file.write(data)
