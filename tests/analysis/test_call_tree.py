@@ -143,8 +143,9 @@ def test_a_thread_started_by_a_worker_starts_a_branch_of_its_own_under_it() -> N
 def test_threads_started_in_no_scope_are_roots_apart_from_the_main_threads() -> None:
     tree = build_call_tree(
         make_run(
+            make_strand(thread_id=3),
+            make_strand(make_node("work", 900, wall_ns=900), thread_id=2),
             make_strand(make_node("work", 300)),
-            make_strand(make_node("work", 900), thread_id=2),
             profiled_ns=1_000,
         )
     )
@@ -155,6 +156,14 @@ def test_threads_started_in_no_scope_are_roots_apart_from_the_main_threads() -> 
     assert tree.outside_ns == 700
 
 
+def test_a_main_thread_in_no_scope_was_outside_all_the_time() -> None:
+    tree = build_call_tree(
+        make_run(make_strand(make_node("work", 900, wall_ns=900), thread_id=2), profiled_ns=1_000)
+    )
+    assert [(root.parallel, root.wall_ns) for root in tree.roots] == [(True, 900)]
+    assert tree.outside_ns == 1_000
+
+
 def test_one_strand_by_itself_holds_only_its_own_scopes() -> None:
     run = two_workers()
     first = strand_tree(run, 1)
@@ -162,7 +171,7 @@ def test_one_strand_by_itself_holds_only_its_own_scopes() -> None:
         (("step",), 450, 150),
         (("step", "forward"), 300, 300),
     ]
-    assert all(node.parallel for _, node in first.walk())
+    assert [(node.parallel, node.wall_ns) for _, node in first.walk()] == [(False, None)] * 2
     assert first.outside_ns == 550
 
 

@@ -135,7 +135,9 @@ def threaded_run() -> Run:
         )
         for index in range(2)
     ]
-    heartbeat = Strand(thread_id=9, thread_name="heartbeat", nodes=(node("ping", None, [2 * MS] * 5),))
+    heartbeat = Strand(
+        thread_id=9, thread_name="heartbeat", nodes=(node("ping", None, [2 * MS] * 5, wall_ns=10 * MS),)
+    )
     return run_of(
         main_strand(
             node("train_epoch", None, [], open_ns=1_500 * MS),

@@ -175,6 +175,13 @@ def test_what_occurs_is_explained() -> None:
             assert word in text
 
 
+def test_shares_of_thread_time_are_called_that() -> None:
+    worker = Strand(thread_id=2, thread_name="w", nodes=(node("work", None, [S // 2]),))
+    run = run_of(main_strand(node("main", None, [S])), worker, profiled_ns=S)
+    assert "or of thread time where that was not measured." in " ".join(render_terminal(run).split())
+    assert "thread time" not in render_terminal(threaded_run())
+
+
 def test_a_run_without_scopes_says_how_to_mark_them() -> None:
     for text in (render_terminal(empty_run()), render_markdown(empty_run())):
         assert 'with pyrometer.scope("load_batch"):' in text

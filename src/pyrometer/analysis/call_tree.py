@@ -59,7 +59,7 @@ class TreeNode:
     max_ns: int | None
     suspended_ns: int
     wall_ns: int | None
-    """How long at least one thread was inside; None where that was not measured."""
+    """Of parallel nodes, how long at least one thread was inside; None where not measured."""
     buckets: Buckets
     children: "tuple[TreeNode, ...]"
     place: Place = field(repr=False, compare=False)
@@ -78,7 +78,7 @@ class TreeNode:
 class CallTree:
     """The scopes of a run, from the top.
 
-    ``outside_ns`` is the part of ``profiled_ns`` that the main strand spent in no scope at all.
+    ``outside_ns`` is the part of ``profiled_ns`` that the main thread spent in no scope at all.
     """
 
     roots: tuple[TreeNode, ...]
@@ -96,12 +96,13 @@ def build_call_tree(run: Run) -> CallTree:
 
 
 def strand_tree(run: Run, index: int) -> CallTree:
-    """One strand by itself, as if it were the whole run.
+    """One strand by itself, as if it were the whole run: nothing in it is parallel.
 
-    ``outside_ns`` is the profiled time in which this thread was in none of its scopes.
+    No node has a ``wall_ns``, which is that of all threads at its place. ``outside_ns`` is the
+    profiled time in which this thread was in none of its scopes.
     """
     merge = _Merge()
-    merge.add(run.strands[index], under=None, parallel=index != _main_strand(run), starts_strand=False)
+    merge.add(run.strands[index], under=None, parallel=False, starts_strand=False)
     return merge.tree(run.profiled_ns)
 
 
@@ -156,8 +157,9 @@ class _Branch:
         self.suspended_ns += node.suspended_ns
         self.min_ns = least(self.min_ns, node.min_ns)
         self.max_ns = greatest(self.max_ns, node.max_ns)
-        # Strands at the same place share one wall clock, so each of them carries the whole of it.
-        self.wall_ns = greatest(self.wall_ns, node.wall_ns)
+        if self.parallel:
+            # Strands at the same place share one wall clock, so each of them carries the whole of it.
+            self.wall_ns = greatest(self.wall_ns, node.wall_ns)
         self.histograms.append(node.buckets)
 
     def freeze(self, children: tuple[TreeNode, ...]) -> TreeNode:
@@ -215,8 +217,17 @@ class _Merge:
 
 
 def _main_strand(run: Run) -> int | None:
-    """The first strand that no scope started: the thread that switched the profiler on."""
-    return next((index for index, strand in enumerate(run.strands) if strand.parent is None), None)
+    """The strand of the thread that switched the profiler on; None if that was in no scope.
+
+    Of the strands that no scope started, its nodes alone have no wall time: it runs beside nothing.
+    """
+    return next((index for index, strand in enumerate(run.strands) if _may_be_main(strand)), None)
+
+
+def _may_be_main(strand: Strand) -> bool:
+    # A strand without nodes says nothing of its thread, and as the main one would displace it.
+    hangs_nowhere = strand.parent is None and strand.nodes != ()
+    return hangs_nowhere and all(node.wall_ns is None for node in strand.nodes)
 
 
 def _ordered(nodes: Iterable[TreeNode]) -> tuple[TreeNode, ...]:

@@ -1,8 +1,6 @@
 """The sentences of a report. What is unknown is called unknown, never 0."""
 
-from collections.abc import Iterable
-
-from pyrometer.analysis.call_tree import CallTree, TreeNode
+from pyrometer.analysis.call_tree import CallTree
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Run, Software
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
@@ -74,12 +72,10 @@ def describe_loss(loss: Loss) -> str:
 def describe_marks(scopes: tuple[ScopeSummary, ...], tree: CallTree) -> tuple[str, ...]:
     """What the marks in the table mean; nothing about a mark that does not occur."""
     notes = []
-    parallel = [node for _, node in tree.walk() if node.parallel]
-    if parallel:
-        notes.append(
-            "∥ on threads: total and self are summed over threads, % is of wall time"
-            + (", or of thread time where no scope started the thread." if _any_unmeasured(parallel) else ".")
-        )
+    walls_ns = [node.wall_ns for _, node in tree.walk() if node.parallel]
+    if walls_ns:
+        unmeasured = ", or of thread time where that was not measured" if None in walls_ns else ""
+        notes.append(f"∥ on threads: total and self are summed over threads, % is of wall time{unmeasured}.")
     if any(None in (scope.average_ns, scope.min_ns) for scope in scopes):
         notes.append("– is unknown: no call has finished, or, for avg, one is still open.")
     return tuple(notes)
@@ -96,10 +92,6 @@ def describe_apart(scopes: tuple[ScopeSummary, ...]) -> tuple[str, ...]:
     if any(scope.suspended_ns for scope in scopes):
         notes.append("Suspended time (awaiting, or between two yields) is in no other figure.")
     return tuple(notes)
-
-
-def _any_unmeasured(parallel: Iterable[TreeNode]) -> bool:
-    return any(node.wall_ns is None for node in parallel)
 
 
 def _describe_git(git: GitState | None) -> str:
