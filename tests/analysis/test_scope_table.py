@@ -97,7 +97,7 @@ def test_the_wall_time_of_a_name_on_the_main_thread_and_on_workers_is_of_both() 
         make_strand(make_node("load", 300, wall_ns=320), parent=(0, 1), thread_id=2),
     )
     load = summary_of(run, "load")
-    assert (load.total_ns, load.wall_ns) == (500, 520)
+    assert (load.total_ns, load.wall_ns, load.wall_is_upper_bound) == (500, 520, True)
 
 
 def test_a_worker_and_the_thread_it_started_share_the_wall_time_of_their_scopes() -> None:
@@ -112,7 +112,37 @@ def test_a_worker_and_the_thread_it_started_share_the_wall_time_of_their_scopes(
         make_strand(make_node("read", 400, wall_ns=450), parent=(1, 0), thread_id=3),
     )
     read = summary_of(run, "read")
-    assert (read.total_ns, read.wall_ns) == (600, 450)
+    assert (read.total_ns, read.wall_ns, read.wall_is_upper_bound) == (600, 450, False)
+
+
+def test_wall_times_of_places_that_may_have_overlapped_add_up_to_no_more_than_a_bound() -> None:
+    def layers(attention_ns: int) -> Run:
+        return make_run(
+            make_strand(make_node("pool", 900)),
+            *(
+                make_strand(
+                    make_node(f"Layer_{index}", 800, wall_ns=800),
+                    make_node("Attention", attention_ns, parent=0, wall_ns=attention_ns),
+                    make_node("idle", 0, parent=0, wall_ns=0),
+                    parent=(0, 0),
+                    thread_id=2 + index,
+                )
+                for index in range(2)
+            ),
+            profiled_ns=1_000,
+        )
+
+    attention = summary_of(layers(300), "Attention")
+    assert (attention.wall_ns, attention.wall_is_upper_bound, attention.share) == (600, True, 0.6)
+    capped = summary_of(layers(700), "Attention")
+    assert (capped.wall_ns, capped.wall_is_upper_bound, capped.share) == (1_000, True, 1.0)
+    for name in ("Layer_0", "pool", "idle"):
+        assert not summary_of(layers(300), name).wall_is_upper_bound
+
+
+@given(any_runs())
+def test_no_more_wall_time_goes_by_than_was_profiled(run: Run) -> None:
+    assert all((summary.wall_ns or 0) <= run.profiled_ns for summary in summarize_by_name(run))
 
 
 def test_a_scope_inside_its_namesake_on_a_thread_it_started_is_not_outermost() -> None:

@@ -159,6 +159,40 @@ def threaded_run() -> Run:
     )
 
 
+def layered_run() -> Run:
+    """Two layers side by side on threads of a pool, each with its Attention; and threads folded together."""
+    layers = [
+        Strand(
+            thread_id=2 + index,
+            thread_name=f"pool_{index}",
+            parent=StrandParent(strand=0, node=1),
+            nodes=(
+                node(f"Layer_{index}", None, [(40 + index) * MS] * 10, wall_ns=(400 + 10 * index) * MS),
+                node("Attention", 0, [30 * MS] * 10, wall_ns=300 * MS),
+                node("Softmax", 1, [12_000] * 10_000, wall_ns=120 * MS),
+                node("log", 0, [2_000] * 10, wall_ns=20_000),
+            ),
+        )
+        for index in range(2)
+    ]
+    loaders = Strand(
+        thread_id=7,
+        thread_name="loader",
+        parent=StrandParent(strand=0, node=0),
+        threads=3,
+        nodes=(
+            node("load", None, [180 * MS] * 3, wall_ns=230 * MS),
+            node("decode", 0, [70 * MS] * 3, wall_ns=90 * MS),
+        ),
+    )
+    return run_of(
+        main_strand(node("step", None, [480 * MS]), node("forward", 0, [420 * MS]), node("log", 0, [MS])),
+        *layers,
+        loaders,
+        profiled_ns=500 * MS,
+    )
+
+
 def empty_run() -> Run:
     """A program that entered no scope."""
     return run_of(profiled_ns=250 * MS)

@@ -12,6 +12,7 @@ from tests.report.sample_runs import (
     S,
     empty_run,
     hostile_run,
+    layered_run,
     main_strand,
     node,
     run_of,
@@ -20,7 +21,9 @@ from tests.report.sample_runs import (
     wide_run,
 )
 
-every_run = pytest.mark.parametrize("run", [simple_run(), threaded_run(), hostile_run(), wide_run()])
+every_run = pytest.mark.parametrize(
+    "run", [simple_run(), threaded_run(), layered_run(), hostile_run(), wide_run()]
+)
 
 
 def rows_below(rows: tuple[TreeRow, ...], index: int) -> list[TreeRow]:
@@ -165,7 +168,7 @@ def test_how_to_read_it_takes_exactly_three_lines() -> None:
 
 def test_what_does_not_occur_is_not_mentioned() -> None:
     for text in (render_terminal(simple_run()), render_markdown(simple_run())):
-        for word in ("∥", "thread time", "uspended", "pen calls", "is unknown", "not shown"):
+        for word in ("∥", "thread time", "uspended", "pen calls", "is unknown", "not shown", "≤"):
             assert word not in text
 
 
@@ -180,6 +183,37 @@ def test_shares_of_thread_time_are_called_that() -> None:
     run = run_of(main_strand(node("main", None, [S])), worker, profiled_ns=S)
     assert "or of thread time where that was not measured." in " ".join(render_terminal(run).split())
     assert "thread time" not in render_terminal(threaded_run())
+
+
+def test_a_wall_time_that_may_be_less_is_called_at_most() -> None:
+    # Attention ran for 300 ms in each layer: for 600 of the 500 ms profiled, if never at once.
+    screen, ascii_screen = render_terminal(layered_run()), render_terminal(layered_run(), ascii_only=True)
+    markdown = render_markdown(layered_run())
+    assert re.search(r"^Attention ∥ .* ≤100\.0\n", screen, re.MULTILINE)
+    assert re.search(r"^Attention ∥ +≤500ms\n", screen, re.MULTILINE)
+    assert re.search(r"^Attention \|\| .* <=100\.0\n", ascii_screen, re.MULTILINE)
+    assert re.search(r"^\| Attention ∥ \| .* \| ≤ 100\.0 % \|\n", markdown, re.MULTILINE)
+    assert "| Attention ∥ | ≤ 500 ms |\n" in markdown
+    for text, mark in ((screen, "≤"), (ascii_screen, "<="), (markdown, "≤")):
+        assert text.count(f"{mark} is at most: times at several places") == 1
+
+
+def test_at_most_is_explained_when_only_the_figures_shown_apart_have_it() -> None:
+    workers = [
+        Strand(
+            thread_id=2 + index,
+            thread_name="w",
+            nodes=(node(f"Layer_{index}", None, [9], wall_ns=9), node("Attention", 0, [3], wall_ns=3)),
+        )
+        for index in range(2)
+    ]
+    main = main_strand(node("a", None, [10]), node("b", 0, [10]), node("c", 1, [10]))
+    text = render_terminal(run_of(main, *workers, profiled_ns=20), top=3)
+    table, apart = text[: text.index("Tree,")], text[text.index("Shown apart") :]
+    assert re.search(r"^Attention ∥ +≤6ns$", apart, re.MULTILINE)
+    assert [line for line in table.splitlines() if "≤" in line] == [
+        "≤ is at most: times at several places, on threads, that may have overlapped."
+    ]
 
 
 def test_a_run_without_scopes_says_how_to_mark_them() -> None:

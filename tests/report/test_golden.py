@@ -5,11 +5,12 @@ import pytest
 
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
-from tests.report.sample_runs import empty_run, hostile_run, simple_run, threaded_run, wide_run
+from tests.report.sample_runs import empty_run, hostile_run, layered_run, simple_run, threaded_run, wide_run
 
 RUNS = {
     "simple": simple_run,
     "threaded": threaded_run,
+    "layered": layered_run,
     "empty": empty_run,
     "hostile": hostile_run,
     "wide": wide_run,

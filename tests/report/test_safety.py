@@ -18,6 +18,7 @@ from tests.report.sample_runs import (
     MS,
     empty_run,
     hostile_run,
+    layered_run,
     main_strand,
     node,
     run_of,
@@ -59,8 +60,8 @@ def kinds_of(tokens: list[Token]) -> list[str]:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 160])
 @pytest.mark.parametrize(
     "run",
-    [simple_run(), threaded_run(), empty_run(), hostile_run(), wide_run()],
-    ids=["simple", "threaded", "empty", "hostile", "wide"],
+    [simple_run(), threaded_run(), layered_run(), empty_run(), hostile_run(), wide_run()],
+    ids=["simple", "threaded", "layered", "empty", "hostile", "wide"],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool) -> None:
@@ -76,14 +77,16 @@ def test_whatever_the_names_no_line_is_too_wide_and_nothing_drives_the_terminal(
     assert all(line.isprintable() and cell_len(line) <= width for line in text.split("\n"))
 
 
-@pytest.mark.parametrize("run", [hostile_run(), wide_run()], ids=["hostile", "wide"])
+@pytest.mark.parametrize(
+    "run", [hostile_run(), wide_run(), layered_run()], ids=["hostile", "wide", "layered"]
+)
 def test_at_80_columns_all_ten_columns_are_there_and_each_scope_takes_one_line(run: Run) -> None:
     lines = render_terminal(run, width=80).splitlines()
     headings = next(line for line in lines if line.startswith("name"))
     assert headings.split() == ["name", "calls", "total", "self", "avg", "min", "p50", "p95", "max", "%"]
     first = lines.index(headings) + 2
     rows = lines[first : lines.index("", first)]
-    assert sum(bool(re.search(r" \d+\.\d$", row)) for row in rows) == min(20, len({*names_of(run)}))
+    assert sum(bool(re.search(r" ≤?<?\d+\.\d$", row)) for row in rows) == min(20, len({*names_of(run)}))
 
 
 def names_of(run: Run) -> list[str]:

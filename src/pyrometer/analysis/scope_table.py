@@ -33,8 +33,11 @@ class ScopeSummary:
     wall_ns: int | None
     """For names that occur on several threads: time that went by, where ``total_ns`` sums threads.
 
-    None where no parallel scope has the name, or where the wall time of one was not measured.
+    Never more than the profiled time. None where no parallel scope has the name, or where the
+    wall time of one was not measured.
     """
+    wall_is_upper_bound: bool
+    """Whether ``wall_ns``, and so ``share``, adds up places whose times may have overlapped."""
     share: float
     """Fraction of the profiled time: of ``wall_ns`` where that is known, else of ``total_ns``."""
     parallel: bool
@@ -79,7 +82,8 @@ class _Name:
         calls = sum(node.calls for node in self.nodes)
         open_calls = sum(node.open_calls for node in self.nodes)
         total_ns = sum(node.total_ns for node in self.outermost)
-        wall_ns = self._wall_ns()
+        walls_ns = self._walls_ns()
+        wall_ns = None if walls_ns is None else min(sum(walls_ns), profiled_ns)
         min_ns = max_ns = None
         for node in self.nodes:
             min_ns = least(min_ns, node.min_ns)
@@ -103,6 +107,7 @@ class _Name:
             max_ns=max_ns,
             suspended_ns=sum(node.suspended_ns for node in self.outermost),
             wall_ns=wall_ns,
+            wall_is_upper_bound=walls_ns is not None and len(walls_ns) > 1,
             share=share_ns / profiled_ns if profiled_ns else 0.0,
             parallel=any(node.parallel for node in self.nodes),
         )
@@ -118,7 +123,8 @@ class _Name:
         )
         return p50_ns, p95_ns, p99_ns
 
-    def _wall_ns(self) -> int | None:
+    def _walls_ns(self) -> list[int] | None:
+        """The wall times, 0 left out, of the places that may have run side by side."""
         if not any(node.parallel for node in self.nodes):
             return None
         # Under a parallel scope, a scope and its namesake on a thread started there share one wall
@@ -132,4 +138,4 @@ class _Name:
                 return None
             else:
                 shared[node.place.outer] = max(shared.get(node.place.outer, 0), node.wall_ns)
-        return alone_ns + sum(shared.values())
+        return [wall_ns for wall_ns in (alone_ns, *shared.values()) if wall_ns]

@@ -22,19 +22,21 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How durations, counts and shares are written."""
+    """How durations, counts and shares are written, and what is no more than a bound."""
 
     duration: Callable[[float], str]
     count: Callable[[int], str]
     share: Callable[[float], str]
+    at_most: str
 
 
-COMPACT = Style(duration=compact_duration, count=compact_count, share=compact_share)
-SPACIOUS = Style(duration=format_duration, count="{:,}".format, share=format_share)
+COMPACT = Style(duration=compact_duration, count=compact_count, share=compact_share, at_most="≤")
+SPACIOUS = Style(duration=format_duration, count="{:,}".format, share=format_share, at_most="≤ ")
 
 
 def scope_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[str, str]:
     """The figures of a row of the table, by the heading of their column."""
+    share = _known(scope.share if document.share_is_known else None, style.share)
     return {
         "calls": style.count(scope.calls),
         "total": style.duration(scope.total_ns),
@@ -44,7 +46,7 @@ def scope_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[s
         "p50": _known(scope.p50_ns, style.duration),
         "p95": _known(scope.p95_ns, style.duration),
         "max": _known(scope.max_ns, style.duration),
-        "%": _known(scope.share if document.share_is_known else None, style.share),
+        "%": _bounded(scope, share, style),
     }
 
 
@@ -56,7 +58,8 @@ def apart_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[s
     if document.shows_suspended:
         cells["suspended"] = style.duration(scope.suspended_ns) if scope.suspended_ns else ""
     if document.shows_wall:
-        cells["wall time"] = "" if scope.wall_ns is None else style.duration(scope.wall_ns)
+        wall_time = "" if scope.wall_ns is None else style.duration(scope.wall_ns)
+        cells["wall time"] = _bounded(scope, wall_time, style)
     return cells
 
 
@@ -78,6 +81,12 @@ def hottest_amount(headline: Headline) -> str:
     if headline.hottest_share is None:
         return format_duration(headline.hottest.self_ns)
     return format_share(headline.hottest_share)
+
+
+def _bounded(scope: ScopeSummary, figure: str, style: Style) -> str:
+    """A figure made from a scope's wall time, marked where it is an upper bound; ``<0.1`` is one as it is."""
+    marked = scope.wall_is_upper_bound and figure != UNKNOWN_CELL and not figure.startswith("<")
+    return style.at_most + figure if marked else figure
 
 
 def _known(value: _Number | None, write: Callable[[_Number], str]) -> str:

@@ -73,7 +73,7 @@ def build_document(run: Run, *, top: int | None) -> Document:
         results=results,
         scopes=scopes,
         scopes_not_shown=len(results.scopes) - len(scopes),
-        marks=wording.describe_marks(scopes, results.tree),
+        marks=wording.describe_marks(scopes, apart[:top], results.tree),
         apart=apart[:top],
         apart_not_shown=len(apart[top:]) if top is not None else 0,
         shows_open=any(scope.open_calls for scope in apart),

@@ -69,13 +69,17 @@ def describe_loss(loss: Loss) -> str:
     return f"{loss.collector}: {loss.reason.rstrip('.')}{times}."
 
 
-def describe_marks(scopes: tuple[ScopeSummary, ...], tree: CallTree) -> tuple[str, ...]:
-    """What the marks in the table mean; nothing about a mark that does not occur."""
+def describe_marks(
+    scopes: tuple[ScopeSummary, ...], apart: tuple[ScopeSummary, ...], tree: CallTree
+) -> tuple[str, ...]:
+    """What the marks in the tables and the tree mean; nothing about a mark that does not occur."""
     notes = []
     walls_ns = [node.wall_ns for _, node in tree.walk() if node.parallel]
     if walls_ns:
         unmeasured = ", or of thread time where that was not measured" if None in walls_ns else ""
         notes.append(f"∥ on threads: total and self are summed over threads, % is of wall time{unmeasured}.")
+    if any(scope.wall_is_upper_bound for scope in (*scopes, *apart)):
+        notes.append("≤ is at most: times at several places, on threads, that may have overlapped.")
     if any(None in (scope.average_ns, scope.min_ns) for scope in scopes):
         notes.append("– is unknown: no call has finished, or, for avg, one is still open.")
     return tuple(notes)
