@@ -61,6 +61,16 @@ def test_top_sets_how_many_scopes_are_shown() -> None:
     assert invoke("run.json", "--top", "0").exit_code == 2
 
 
+def test_each_thread_is_shown_by_itself_for_the_asking() -> None:
+    write_run(threaded_run(), Path("run.json"))
+    assert report_of("run.json", "--by-thread") == render_terminal(threaded_run(), by_thread=True)
+    markdown = report_of("run.json", "--by-thread", "--format", "markdown", "--top", "2")
+    assert markdown == render_markdown(threaded_run(), top=2, by_thread=True)
+    assert report_of("run.json", "--by-thread", "--format", "json") == render_json(threaded_run())
+    report_of("run.json", "--by-thread", "-o", "report.txt")
+    assert Path("report.txt").read_text(encoding="utf-8") == render_terminal(threaded_run(), by_thread=True)
+
+
 def test_the_report_goes_to_a_file_in_the_format_of_its_ending() -> None:
     write_run(simple_run(), Path("run.json"))
     for name, text in (

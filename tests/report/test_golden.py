@@ -46,6 +46,12 @@ def test_a_terminal_without_box_characters_gets_plain_ascii(
     check_golden("threaded-ascii.txt", text)
 
 
+@pytest.mark.parametrize("name", ["threaded", "layered"])
+def test_each_thread_by_itself_looks_as_agreed(name: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(f"{name}-by-thread.txt", render_terminal(run_named(name), by_thread=True))
+    check_golden(f"{name}-by-thread.md", render_markdown(run_named(name), by_thread=True))
+
+
 def test_a_narrow_terminal_gets_fewer_columns_and_is_told_which(
     check_golden: Callable[[str, str], None],
 ) -> None:
@@ -60,5 +66,7 @@ def test_the_json_report_has_the_same_keys_for_every_run(name: str) -> None:
     assert report.keys() == reference.keys()
     for part in ("program", "outcome", "own_cost", "machine", "software"):
         assert report[part].keys() == reference[part].keys()
-    for part in ("scopes", "tree"):
+    for part in ("scopes", "tree", "threads"):
         assert all(row.keys() == reference[part][0].keys() for row in report[part])
+    for thread in report["threads"]:
+        assert all(row.keys() == reference["tree"][0].keys() for row in thread["tree"])

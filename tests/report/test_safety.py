@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.cells import cell_len
 
-from pyrometer.record.run import Loss, Outcome, Run
+from pyrometer.record.run import Loss, Outcome, Run, Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.safe_text import shorten_middle
 from tests.report.sample_runs import (
@@ -34,8 +34,15 @@ NASTY_TEXT = st.text(
 
 
 def run_with_name(name: str) -> Run:
+    worker = Strand(
+        thread_id=2,
+        thread_name=name,
+        parent=StrandParent(strand=0, node=0),
+        nodes=(node(name, None, [MS], wall_ns=MS),),
+    )
     return run_of(
         main_strand(node(name, None, [MS]), node(name, 0, [MS])),
+        worker,
         profiled_ns=2 * MS,
         program=name,
         outcome=Outcome(status="exception", detail=name),
@@ -65,7 +72,7 @@ def kinds_of(tokens: list[Token]) -> list[str]:
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool) -> None:
-    text = render_terminal(run, width=width, ascii_only=ascii_only)
+    text = render_terminal(run, width=width, ascii_only=ascii_only, by_thread=True)
     assert max(map(cell_len, text.splitlines())) <= width
 
 
@@ -73,7 +80,7 @@ def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool)
 def test_whatever_the_names_no_line_is_too_wide_and_nothing_drives_the_terminal(
     name: str, width: int
 ) -> None:
-    text = render_terminal(run_with_name(name), width=width)
+    text = render_terminal(run_with_name(name), width=width, by_thread=True)
     assert all(line.isprintable() and cell_len(line) <= width for line in text.split("\n"))
 
 
@@ -105,8 +112,8 @@ def test_markup_in_a_name_is_shown_not_obeyed() -> None:
 
 @given(name=NASTY_TEXT)
 def test_whatever_the_names_markdown_holds_no_html_and_keeps_its_shape(name: str) -> None:
-    tokens = parse(render_markdown(run_with_name(name)))
-    plain = parse(render_markdown(run_with_name("plain")))
+    tokens = parse(render_markdown(run_with_name(name), by_thread=True))
+    plain = parse(render_markdown(run_with_name("plain"), by_thread=True))
     assert kinds_of(tokens) == kinds_of(plain)
 
 
@@ -144,5 +151,5 @@ def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> Non
 
 def test_a_name_of_a_million_characters_takes_one_line() -> None:
     for name in ("x" * 1_000_000, "\u0301" * 1_000_000, "\x1b" * 1_000_000):
-        assert len(render_terminal(run_with_name(name))) < 20_000
-        assert len(render_markdown(run_with_name(name))) < 40_000
+        assert len(render_terminal(run_with_name(name), by_thread=True)) < 20_000
+        assert len(render_markdown(run_with_name(name), by_thread=True)) < 40_000

@@ -23,6 +23,11 @@ class ThreadResult:
     parent: Place | None = field(repr=False, compare=False)
 
     @property
+    def total_ns(self) -> int:
+        """Its time in scopes; summed, where threads are folded together."""
+        return sum(root.total_ns for root in self.tree.roots)
+
+    @property
     def parent_path(self) -> tuple[str, ...]:
         """The names from the top down to the scope that started it; empty if none did."""
         return () if self.parent is None else self.parent.path

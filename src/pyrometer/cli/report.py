@@ -46,11 +46,14 @@ def report(
         int | None,
         typer.Option(
             min=1,
-            help=f"Show the N largest scopes ({_DEFAULT_TOP}; in JSON all).",
+            help=f"Show the N largest scopes, and threads ({_DEFAULT_TOP}; in JSON all).",
             metavar="N",
             show_default=False,
         ),
     ] = None,
+    by_thread: Annotated[
+        bool, typer.Option("--by-thread", help="Show each thread by itself too (in JSON always).")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to FILE, not to the screen.", metavar="FILE")
     ] = None,
@@ -64,21 +67,27 @@ def report(
     if output is None:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         encoding = sys.stdout.encoding or "utf-8"
-        text = render(run, chosen, top=top, screen=screen)
+        text = render(run, chosen, top=top, by_thread=by_thread, screen=screen)
         # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
         print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
     else:
-        write_report(output, render(run, chosen, top=top, screen=Screen()), run_path=run_path)
+        text = render(run, chosen, top=top, by_thread=by_thread, screen=Screen())
+        write_report(output, text, run_path=run_path)
 
 
-def render(run: Run, report_format: Format, *, top: int | None, screen: Screen) -> str:
+def render(run: Run, report_format: Format, *, top: int | None, by_thread: bool, screen: Screen) -> str:
     """The report of a run in the format asked for."""
     if report_format is Format.JSON:
         return render_json(run, top=top)
     if report_format is Format.MARKDOWN:
-        return render_markdown(run, top=top or _DEFAULT_TOP)
+        return render_markdown(run, top=top or _DEFAULT_TOP, by_thread=by_thread)
     return render_terminal(
-        run, top=top or _DEFAULT_TOP, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
+        run,
+        top=top or _DEFAULT_TOP,
+        by_thread=by_thread,
+        width=screen.width,
+        color=screen.color,
+        ascii_only=screen.ascii_only,
     )
 
 

@@ -5,11 +5,11 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 
 from dataclasses import dataclass
 
-from pyrometer.analysis.results import Results, build_results
+from pyrometer.analysis.results import Results, ThreadResult, build_results
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
 from pyrometer.report import wording
-from pyrometer.report.tree_rows import TreeRow, build_tree_rows
+from pyrometer.report.tree_rows import TreeRow, build_thread_rows, build_tree_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,11 @@ class Document:
 
     headline: Headline
     results: Results
+    threads: tuple[ThreadResult, ...]
+    """Those that were in scopes, largest total first."""
+    by_thread: tuple[TreeRow, ...]
+    """Each thread with its own tree; nothing unless it was asked for."""
+    by_thread_notes: tuple[str, ...]
     scopes: tuple[ScopeSummary, ...]
     """The rows of the table, largest total first."""
     scopes_not_shown: int
@@ -57,9 +62,15 @@ class Document:
         return self.headline.profiled_ns > 0
 
 
-def build_document(run: Run, *, top: int | None) -> Document:
-    """What a report of this run says, with the ``top`` largest scopes (None: all of them)."""
+def build_document(run: Run, *, top: int | None, by_thread: bool = False) -> Document:
+    """What a report of this run says, with the ``top`` largest scopes and threads (None: all of them)."""
     results = build_results(run)
+    threads = tuple(
+        sorted(
+            (thread for thread in results.threads if thread.tree.roots), key=lambda thread: -thread.total_ns
+        )
+    )
+    most_threads = len(threads) if top is None else top
     scopes = results.scopes[:top]
     apart = tuple(
         scope
@@ -71,6 +82,13 @@ def build_document(run: Run, *, top: int | None) -> Document:
     return Document(
         headline=_build_headline(run, results),
         results=results,
+        threads=threads,
+        by_thread=(
+            build_thread_rows(threads, most_threads=most_threads, most_scopes=most_tree_scopes)
+            if by_thread
+            else ()
+        ),
+        by_thread_notes=wording.describe_threads(threads[:most_threads]),
         scopes=scopes,
         scopes_not_shown=len(results.scopes) - len(scopes),
         marks=wording.describe_marks(scopes, apart[:top], results.tree),

@@ -22,6 +22,11 @@ is ``null``. The text is plain ASCII.
     ``max_ns``, ``suspended_ns``, ``wall_ns``, ``share``, ``parallel``, ``starts_strand``.
     ``self_ns`` and the ``total_ns`` of the children without ``starts_strand`` make ``total_ns``.
     A flat list, since a tree a thousand levels deep is more than many JSON readers take.
+``threads``
+    Each thread that was in scopes, largest ``total_ns`` first: ``thread_id``, ``thread_name``,
+    ``threads`` (how many are folded together here, all figures summed), ``started_in`` (the index
+    in ``tree`` of the scope it was started in, or null), ``total_ns``, and its own ``tree``, in
+    which nothing is parallel, ``wall_ns`` is null and ``share`` is that of ``total_ns``.
 ``own_cost``
     ``scope_ns`` times ``scope_entries`` is ``scopes_ns``, its ``share``, ``startup_ns``, ``checkpoint_ns``.
 ``losses``
@@ -48,7 +53,7 @@ _NODE_FIGURES = (
 
 
 def render_json(run: Run, *, top: int | None = None) -> str:
-    """The figures of the report, by default of all scopes; the tree is always whole."""
+    """The figures of the report, by default of all scopes; tree and threads are always whole."""
     document = build_document(run, top=top)
     content = {
         "format": REPORT_FORMAT,
@@ -63,6 +68,7 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "scopes": _scopes(document),
         "scopes_not_shown": document.scopes_not_shown,
         "tree": _tree(document.results.tree),
+        "threads": _threads(document),
         "own_cost": {
             **_with_every_key(run.cost),
             "scopes_ns": run.cost.scopes_ns,
@@ -92,6 +98,22 @@ def _tree(tree: CallTree) -> list[dict[str, Any]]:
         above.append(len(rows))
         rows.append(row)
     return rows
+
+
+def _threads(document: Document) -> list[dict[str, Any]]:
+    # An index, as the paths of many threads deep in a tree would be far longer than the tree itself.
+    indices = {node.place: index for index, (_, node) in enumerate(document.results.tree.walk())}
+    return [
+        {
+            "thread_id": thread.thread_id,
+            "thread_name": thread.thread_name,
+            "threads": thread.threads,
+            "started_in": None if thread.parent is None else indices[thread.parent],
+            "total_ns": thread.total_ns,
+            "tree": _tree(thread.tree),
+        }
+        for thread in document.threads
+    ]
 
 
 def _with_every_key(value: msgspec.Struct) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The report as Markdown: one table, one code block for the tree, the rest in lists.
+"""The report as Markdown: one table, a code block for each tree, the rest in lists.
 
 Text from the run is escaped, so that it shows as it is and is never markup or HTML.
 """
@@ -12,24 +12,30 @@ from pyrometer.report.cells import SPACIOUS, apart_cells, hottest_amount, scope_
 from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.safe_text import for_markdown, shorten_middle, visible
 from pyrometer.report.terminal import PARALLEL_MARK, Page, tree_table
+from pyrometer.report.tree_rows import TreeRow
 from pyrometer.units import format_duration
 
 _LONGEST_NAME = 120
 _TREE_WIDTH = 100
 
 
-def render_markdown(run: Run, *, top: int = 20) -> str:
-    """The report as CommonMark with GitHub's tables."""
-    return "\n".join(_lines(build_document(run, top=top))) + "\n"
+def render_markdown(run: Run, *, top: int = 20, by_thread: bool = False) -> str:
+    """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal."""
+    return "\n".join(_lines(build_document(run, top=top, by_thread=by_thread))) + "\n"
 
 
 def _lines(document: Document) -> Iterator[str]:
     yield f"# Pyrometer: {_name(document.headline.program)}"
     yield ""
     yield _headline(document.headline)
+    if document.by_thread:
+        profiled = format_duration(document.headline.profiled_ns)
+        yield from _section("Threads", (f"By total time; % is of the {profiled} profiled.", ""))
+        yield from _fenced(_tree_text(document.by_thread))
+        yield from _notes(0, document.by_thread_notes)
     if document.scopes:
         yield from _scopes(document)
-        yield from _section("Tree", _fenced(_tree_text(document)))
+        yield from _section("Tree", _fenced(_tree_text(document.tree)))
         if document.apart:
             yield from _apart(document)
         numbered = (
@@ -112,9 +118,9 @@ def _bullets(lines: Iterable[str]) -> Iterator[str]:
     return (f"- {for_markdown(line)}" for line in lines)
 
 
-def _tree_text(document: Document) -> str:
+def _tree_text(rows: Sequence[TreeRow]) -> str:
     page = Page(width=_TREE_WIDTH)
-    return page.render([tree_table(document, page)])
+    return page.render([tree_table(rows, page)])
 
 
 def _fenced(text: str, *, language: str = "text") -> Iterator[str]:

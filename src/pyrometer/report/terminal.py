@@ -10,7 +10,7 @@ from pyrometer.report.cells import COMPACT, apart_cells, hottest_amount, scope_c
 from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.safe_text import for_terminal, shorten_middle, visible
 from pyrometer.report.screen import DEFAULT_WIDTH
-from pyrometer.report.tree_rows import RowKind
+from pyrometer.report.tree_rows import RowKind, TreeRow
 from pyrometer.units import format_duration
 
 if TYPE_CHECKING:
@@ -23,18 +23,26 @@ _NARROWEST = 40
 _SHORTEST_NAME = 16
 # Dropped from the left when not even short names leave room for all columns.
 _DROPPED_FIRST = ("p50", "min", "avg", "p95", "max", "self")
+_ROW_STYLES = {RowKind.SCOPE: "", RowKind.THREAD: "bold"}
 _RULE_BELOW_HEADINGS = "    \n    \n {0}{0} \n    \n    \n    \n    \n    \n"
 
 
 def render_terminal(
-    run: Run, *, top: int = 20, width: int | None = None, color: bool = False, ascii_only: bool = False
+    run: Run,
+    *,
+    top: int = 20,
+    by_thread: bool = False,
+    width: int | None = None,
+    color: bool = False,
+    ascii_only: bool = False,
 ) -> str:
     """The report as text of at most ``width`` columns (80 unless told, 40 at least).
 
-    Text from the run is shown, never interpreted: neither rich's markup nor escape sequences.
+    ``by_thread`` adds the ``top`` largest threads, each with its own tree. Text from the run is
+    shown, never interpreted: neither rich's markup nor escape sequences.
     """
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
-    return page.render(_sections(build_document(run, top=top), page))
+    return page.render(_sections(build_document(run, top=top, by_thread=by_thread), page))
 
 
 class Page:
@@ -125,10 +133,10 @@ class Page:
         return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
-def tree_table(document: Document, page: Page) -> "Table":
-    """The tree of scopes with its figures."""
-    names, styles = [], []
-    for row in document.tree:
+def tree_table(rows: Sequence[TreeRow], page: Page) -> "Table":
+    """A tree of scopes with its figures."""
+    names = []
+    for row in rows:
         guide = page.clean(row.guide)
 
         def name(
@@ -137,15 +145,17 @@ def tree_table(document: Document, page: Page) -> "Table":
             return guide + page.shorten(row_name, max(room - len(guide), 5), mark=mark)
 
         names.append(name)
-        styles.append("" if row.kind is RowKind.SCOPE else "dim")
-    return page.table(names, [tree_cells(row, COMPACT) for row in document.tree], styles)
+    styles = [_ROW_STYLES.get(row.kind, "dim") for row in rows]
+    return page.table(names, [tree_cells(row, COMPACT) for row in rows], styles)
 
 
 def _sections(document: Document, page: Page) -> Iterator["RenderableType"]:
     yield page.paragraph(_headline(document.headline, page), style="bold")
+    if document.by_thread:
+        yield from _by_thread(document, page)
     if document.scopes:
         yield from _scopes(document, page)
-        yield from _section(page, "Tree, by total time", tree_table(document, page))
+        yield from _section(page, "Tree, by total time", tree_table(document.tree, page))
         if document.apart:
             yield from _apart(document, page)
         numbered = ((f"{number}.", line) for number, line in enumerate(document.how_to_read, start=1))
@@ -179,6 +189,14 @@ def _headline(headline: Headline, page: Page) -> str:
     room = max(page.width - len(page.clean(f"{start} {amount}")), _SHORTEST_NAME)
     hottest = page.shorten(headline.hottest.name, room, mark=_mark(parallel=headline.hottest.parallel))
     return f"{start}{hottest} {amount}"
+
+
+def _by_thread(document: Document, page: Page) -> Iterator["RenderableType"]:
+    profiled = format_duration(document.headline.profiled_ns)
+    title = f"Threads, by total time (% of the {profiled} profiled)"
+    yield from _section(page, title, tree_table(document.by_thread, page))
+    for note in document.by_thread_notes:
+        yield page.paragraph(note, style="dim")
 
 
 def _scopes(document: Document, page: Page) -> Iterator["RenderableType"]:

@@ -1,12 +1,15 @@
-"""The lines of the tree of scopes: the scopes that matter, the rest folded, nothing missing."""
+"""The lines of a tree of scopes: the scopes that matter, the rest folded, nothing missing."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
 
 from pyrometer.analysis.call_tree import CallTree, TreeNode
+from pyrometer.analysis.results import ThreadResult
+from pyrometer.report import wording
+from pyrometer.units import format_count
 
 DEEPEST = 12
 LEAST_SHARE = 0.001
@@ -18,6 +21,7 @@ class RowKind(Enum):
     SCOPE = "scope"
     FOLDED = "folded"
     OUTSIDE = "outside"
+    THREAD = "thread"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,38 @@ def build_tree_rows(tree: CallTree, *, most_scopes: int) -> tuple[TreeRow, ...]:
     return tuple(_Rows(tree, _largest(tree, most_scopes)).top())
 
 
+def build_thread_rows(
+    threads: Sequence[ThreadResult], *, most_threads: int, most_scopes: int
+) -> tuple[TreeRow, ...]:
+    """The first ``most_threads`` threads, below each its own tree; the rest in one line.
+
+    The rows just below a thread add up to its ``total_ns``.
+    """
+    rows: list[TreeRow] = []
+    for thread in threads[:most_threads]:
+        below = _Rows(thread.tree, _largest(thread.tree, most_scopes))
+        rows.append(below.row(RowKind.THREAD, wording.describe_thread(thread), total_ns=thread.total_ns))
+        rows += below.below(thread.tree.roots, depth=1)
+    left_out = threads[most_threads:]
+    if left_out:
+        rows.append(
+            TreeRow(
+                kind=RowKind.FOLDED,
+                depth=0,
+                guide="",
+                name=f"… {format_count(len(left_out), 'more thread')}",
+                parallel=False,
+                starts_strand=False,
+                calls=None,
+                total_ns=sum(thread.total_ns for thread in left_out),
+                self_ns=None,
+                # Side by side, their time together is no share of the time that went by.
+                share=None,
+            )
+        )
+    return tuple(rows)
+
+
 def _largest(tree: CallTree, most_scopes: int) -> set[int]:
     """The ids of the nodes to show: largest first, a parent always before its children."""
     order = count()
@@ -83,8 +119,17 @@ class _Rows:
         for entry in self._entries(self._tree.roots):
             yield from self._rows(entry, depth=0, guide="", guide_below="")
         if self._tree.roots:
-            yield self._row(
-                RowKind.OUTSIDE, "(outside any scope)", total_ns=self._tree.outside_ns, depth=0, guide=""
+            yield self.row(RowKind.OUTSIDE, "(outside any scope)", total_ns=self._tree.outside_ns)
+
+    def below(self, nodes: tuple[TreeNode, ...], *, depth: int, guide: str = "") -> Iterator[TreeRow]:
+        entries = self._entries(nodes)
+        for position, entry in enumerate(entries, start=1):
+            last = position == len(entries)
+            yield from self._rows(
+                entry,
+                depth=depth,
+                guide=guide + ("└─ " if last else "├─ "),
+                guide_below=guide + ("   " if last else "│  "),
             )
 
     def _entries(self, siblings: tuple[TreeNode, ...]) -> list[TreeNode | list[TreeNode]]:
@@ -122,18 +167,10 @@ class _Rows:
             self_ns=entry.self_ns,
             share=tree_share(entry, self._tree.profiled_ns),
         )
-        below = self._entries(entry.children)
-        for position, child in enumerate(below, start=1):
-            last = position == len(below)
-            yield from self._rows(
-                child,
-                depth=depth + 1,
-                guide=guide_below + ("└─ " if last else "├─ "),
-                guide_below=guide_below + ("   " if last else "│  "),
-            )
+        yield from self.below(entry.children, depth=depth + 1, guide=guide_below)
 
     def _folded(self, nodes: list[TreeNode], *, depth: int, guide: str) -> TreeRow:
-        return self._row(
+        return self.row(
             RowKind.FOLDED,
             f"… {sum(1 for node in nodes for _ in node.walk()):,} more",
             total_ns=sum(node.total_ns for node in nodes),
@@ -143,14 +180,14 @@ class _Rows:
             starts_strand=nodes[0].starts_strand,
         )
 
-    def _row(
+    def row(
         self,
         kind: RowKind,
         name: str,
         *,
         total_ns: int,
-        depth: int,
-        guide: str,
+        depth: int = 0,
+        guide: str = "",
         parallel: bool = False,
         starts_strand: bool = False,
     ) -> TreeRow:

@@ -1,8 +1,12 @@
 """The sentences of a report. What is unknown is called unknown, never 0."""
 
+from collections.abc import Iterable
+
 from pyrometer.analysis.call_tree import CallTree
+from pyrometer.analysis.results import ThreadResult
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Run, Software
+from pyrometer.report.safe_text import visible
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
 UNKNOWN = "unknown"
@@ -83,6 +87,21 @@ def describe_marks(
     if any(None in (scope.average_ns, scope.min_ns) for scope in scopes):
         notes.append("– is unknown: no call has finished, or, for avg, one is still open.")
     return tuple(notes)
+
+
+def describe_thread(thread: ThreadResult) -> str:
+    """A thread by its name, how many more are folded into it, and the scope that started it."""
+    text = visible(thread.thread_name)
+    if thread.threads > 1:
+        text += f" and {thread.threads - 1:,} more"
+    return text if thread.parent is None else f"{text}, started in {visible(thread.parent.name)}"
+
+
+def describe_threads(threads: Iterable[ThreadResult]) -> tuple[str, ...]:
+    """What the figures of threads mean, where that is not plain."""
+    if all(thread.threads == 1 for thread in threads):
+        return ()
+    return ("Threads folded together (… and N more) have their figures summed, % too.",)
 
 
 def describe_apart(scopes: tuple[ScopeSummary, ...]) -> tuple[str, ...]:
