@@ -133,6 +133,12 @@ def test_json_is_ascii_and_gives_names_back_unchanged() -> None:
     assert {scope["name"] for scope in json.loads(text)["scopes"]} == set(HOSTILE_NAMES)
 
 
+def test_json_takes_names_that_are_not_unicode_and_lays_them_out_alike() -> None:
+    report = json.loads(render_json(run_with_name("\udcff")))
+    assert report["scopes"][0]["name"] == report["program"]["name"] == "\udcff"
+    assert render_json(run_with_name("\udcff")) == render_json(run_with_name("?")).replace('"?"', '"\\udcff"')
+
+
 def test_long_names_lose_their_middle() -> None:
     assert shorten_middle("encoder.layers.attention", 11) == "encod…ntion"
     assert shorten_middle("short", 5) == "short"

@@ -7,7 +7,7 @@ Nothing here recurses: a tree is as deep as the program's scopes, threads within
 included, and that can be far deeper than Python's stack.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pyrometer.record.run import Run, ScopeNode, Strand
@@ -176,7 +176,7 @@ class _Branch:
             max_ns=self.max_ns,
             suspended_ns=self.suspended_ns,
             wall_ns=self.wall_ns,
-            buckets=merge_buckets(*self.histograms),
+            buckets=merge_histograms(self.histograms),
             children=children,
             place=self.place,
         )
@@ -240,6 +240,11 @@ def _walk(roots: tuple[TreeNode, ...]) -> Iterator[tuple[int, TreeNode]]:
         depth, node = waiting.pop()
         yield depth, node
         waiting.extend((depth + 1, child) for child in reversed(node.children))
+
+
+def merge_histograms(histograms: Sequence[Buckets]) -> Buckets:
+    """The histogram of all calls; most places have one thread and most names one place, so one as it is."""
+    return histograms[0] if len(histograms) == 1 else merge_buckets(*histograms)
 
 
 def least(one: int | None, other: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from pyrometer.analysis.call_tree import CallTree, Place, merge_strands, strand_tree
+from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.record.run import Loss, Run
 
@@ -64,7 +64,18 @@ class Results:
 def build_results(run: Run) -> Results:
     """What a run says about its scopes."""
     merged = merge_strands(run)
-    threads = tuple(
+    return Results(
+        profiled_ns=run.profiled_ns,
+        scopes=summarize_tree(merged.tree),
+        tree=merged.tree,
+        threads=build_thread_results(run, merged),
+        losses=run.losses,
+    )
+
+
+def build_thread_results(run: Run, merged: MergedStrands) -> tuple[ThreadResult, ...]:
+    """Each strand of a run by itself, in the order of the record."""
+    return tuple(
         ThreadResult(
             thread_id=strand.thread_id,
             thread_name=strand.thread_name,
@@ -73,11 +84,4 @@ def build_results(run: Run) -> Results:
             parent=parent,
         )
         for index, (strand, parent) in enumerate(zip(run.strands, merged.parents, strict=True))
-    )
-    return Results(
-        profiled_ns=run.profiled_ns,
-        scopes=summarize_tree(merged.tree),
-        tree=merged.tree,
-        threads=threads,
-        losses=run.losses,
     )

@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass
 
-from pyrometer.analysis.call_tree import CallTree, TreeNode, build_call_tree, greatest, least
+from pyrometer.analysis.call_tree import (
+    CallTree,
+    TreeNode,
+    build_call_tree,
+    greatest,
+    least,
+    merge_histograms,
+)
 from pyrometer.record.run import Run
-from pyrometer.stats.buckets import merge_buckets, quantile
+from pyrometer.stats.buckets import quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +122,7 @@ class _Name:
     def _percentiles(
         self, min_ns: int | None, max_ns: int | None
     ) -> tuple[int | None, int | None, int | None]:
-        buckets = merge_buckets(*(node.buckets for node in self.nodes))
+        buckets = merge_histograms([node.buckets for node in self.nodes])
         if min_ns is None or max_ns is None or not buckets:
             return None, None, None
         p50_ns, p95_ns, p99_ns = (

@@ -5,8 +5,9 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 
 from dataclasses import dataclass
 
-from pyrometer.analysis.results import Results, ThreadResult, build_results
-from pyrometer.analysis.scope_table import ScopeSummary
+from pyrometer.analysis.call_tree import CallTree, MergedStrands, merge_strands
+from pyrometer.analysis.results import ThreadResult, build_thread_results
+from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.record.run import Run
 from pyrometer.report import wording
 from pyrometer.report.tree_rows import TreeRow, build_thread_rows, build_tree_rows
@@ -32,11 +33,11 @@ class Document:
     """Everything a report shows, in the order it shows it."""
 
     headline: Headline
-    results: Results
+    call_tree: CallTree
     threads: tuple[ThreadResult, ...]
-    """Those that were in scopes, largest total first."""
+    """Those that were in scopes, largest total first; none unless they were asked for."""
     by_thread: tuple[TreeRow, ...]
-    """Each thread with its own tree; nothing unless it was asked for."""
+    """Each of the threads with its own tree."""
     by_thread_notes: tuple[str, ...]
     scopes: tuple[ScopeSummary, ...]
     """The rows of the table, largest total first."""
@@ -64,41 +65,32 @@ class Document:
 
 def build_document(run: Run, *, top: int | None, by_thread: bool = False) -> Document:
     """What a report of this run says, with the ``top`` largest scopes and threads (None: all of them)."""
-    results = build_results(run)
-    threads = tuple(
-        sorted(
-            (thread for thread in results.threads if thread.tree.roots), key=lambda thread: -thread.total_ns
-        )
-    )
+    merged = merge_strands(run)
+    summaries = summarize_tree(merged.tree)
+    threads = _ordered_threads(run, merged) if by_thread else ()
     most_threads = len(threads) if top is None else top
-    scopes = results.scopes[:top]
+    scopes = summaries[:top]
     apart = tuple(
-        scope
-        for scope in results.scopes
-        if scope.open_calls or scope.suspended_ns or scope.wall_ns is not None
+        scope for scope in summaries if scope.open_calls or scope.suspended_ns or scope.wall_ns is not None
     )
     # Twice the table: a scope stands in the tree once for each place it is called from.
-    most_tree_scopes = 2 * len(results.scopes) if top is None else 2 * top
+    most_tree_scopes = 2 * len(summaries) if top is None else 2 * top
     return Document(
-        headline=_build_headline(run, results),
-        results=results,
+        headline=_build_headline(run, summaries),
+        call_tree=merged.tree,
         threads=threads,
-        by_thread=(
-            build_thread_rows(threads, most_threads=most_threads, most_scopes=most_tree_scopes)
-            if by_thread
-            else ()
-        ),
+        by_thread=build_thread_rows(threads, most_threads=most_threads, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:most_threads]),
         scopes=scopes,
-        scopes_not_shown=len(results.scopes) - len(scopes),
-        marks=wording.describe_marks(scopes, apart[:top], results.tree),
+        scopes_not_shown=len(summaries) - len(scopes),
+        marks=wording.describe_marks(scopes, apart[:top], merged.tree),
         apart=apart[:top],
         apart_not_shown=len(apart[top:]) if top is not None else 0,
         shows_open=any(scope.open_calls for scope in apart),
         shows_suspended=any(scope.suspended_ns for scope in apart),
         shows_wall=any(scope.wall_ns is not None for scope in apart),
         apart_notes=wording.describe_apart(apart),
-        tree=build_tree_rows(results.tree, most_scopes=most_tree_scopes),
+        tree=build_tree_rows(merged.tree, most_scopes=most_tree_scopes),
         how_to_read=wording.HOW_TO_READ,
         cost=wording.describe_cost(run),
         losses=tuple(wording.describe_loss(loss) for loss in run.losses) or ("Nothing was lost.",),
@@ -106,8 +98,13 @@ def build_document(run: Run, *, top: int | None, by_thread: bool = False) -> Doc
     )
 
 
-def _build_headline(run: Run, results: Results) -> Headline:
-    hottest = max(results.scopes, key=lambda scope: scope.self_ns, default=None)
+def _ordered_threads(run: Run, merged: MergedStrands) -> tuple[ThreadResult, ...]:
+    threads = (thread for thread in build_thread_results(run, merged) if thread.tree.roots)
+    return tuple(sorted(threads, key=lambda thread: -thread.total_ns))
+
+
+def _build_headline(run: Run, summaries: tuple[ScopeSummary, ...]) -> Headline:
+    hottest = max(summaries, key=lambda scope: scope.self_ns, default=None)
     known = hottest is not None and not hottest.parallel and run.profiled_ns
     return Headline(
         program=run.program.name,

@@ -40,6 +40,7 @@ from typing import Any
 import msgspec
 
 from pyrometer.analysis.call_tree import CallTree
+from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
 from pyrometer.report.document import Document, build_document
 from pyrometer.report.tree_rows import tree_share
@@ -47,6 +48,7 @@ from pyrometer.report.tree_rows import tree_share
 REPORT_FORMAT = "pyrometer-report"
 REPORT_VERSION = 1
 
+_SCOPE_FIGURES = tuple(field.name for field in dataclasses.fields(ScopeSummary))
 _NODE_FIGURES = (
     "calls", "open_calls", "total_ns", "self_ns", "min_ns", "max_ns", "suspended_ns", "wall_ns",
 )  # fmt: skip
@@ -54,7 +56,7 @@ _NODE_FIGURES = (
 
 def render_json(run: Run, *, top: int | None = None) -> str:
     """The figures of the report, by default of all scopes; tree and threads are always whole."""
-    document = build_document(run, top=top)
+    document = build_document(run, top=top, by_thread=True)
     content = {
         "format": REPORT_FORMAT,
         "version": REPORT_VERSION,
@@ -64,10 +66,10 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "program": _with_every_key(run.program),
         "outcome": _with_every_key(run.outcome),
         "profiled_ns": run.profiled_ns,
-        "outside_ns": document.results.tree.outside_ns,
+        "outside_ns": document.call_tree.outside_ns,
         "scopes": _scopes(document),
         "scopes_not_shown": document.scopes_not_shown,
-        "tree": _tree(document.results.tree),
+        "tree": _tree(document.call_tree),
         "threads": _threads(document),
         "own_cost": {
             **_with_every_key(run.cost),
@@ -78,11 +80,20 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "machine": _with_every_key(run.machine),
         "software": _with_every_key(run.software),
     }
-    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+    return f"{_laid_out(content)}\n"
+
+
+def _laid_out(content: dict[str, Any]) -> str:
+    try:
+        # In two steps: asked for an indent, json leaves its C encoder, and a large tree takes seconds.
+        return msgspec.json.format(json.dumps(content, allow_nan=False), indent=2)
+    except msgspec.DecodeError:
+        # Lone surrogates, from arguments and paths that are not UTF-8, are json's alone to write.
+        return json.dumps(content, allow_nan=False, indent=2)
 
 
 def _scopes(document: Document) -> list[dict[str, Any]]:
-    rows = [dataclasses.asdict(scope) for scope in document.scopes]
+    rows = [{figure: getattr(scope, figure) for figure in _SCOPE_FIGURES} for scope in document.scopes]
     return rows if document.share_is_known else [{**row, "share": None} for row in rows]
 
 
@@ -102,7 +113,7 @@ def _tree(tree: CallTree) -> list[dict[str, Any]]:
 
 def _threads(document: Document) -> list[dict[str, Any]]:
     # An index, as the paths of many threads deep in a tree would be far longer than the tree itself.
-    indices = {node.place: index for index, (_, node) in enumerate(document.results.tree.walk())}
+    indices = {node.place: index for index, (_, node) in enumerate(document.call_tree.walk())}
     return [
         {
             "thread_id": thread.thread_id,

@@ -4,11 +4,12 @@ Every duration lies within 1.6 % of the middle of its bucket, whatever its size,
 exact below 64 ns. The recorder counts by the same rule.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from math import ceil
+from operator import itemgetter
 
 Buckets = tuple[tuple[int, int], ...]
 """(bucket, calls) pairs in ascending order of bucket, each bucket once."""
@@ -46,12 +47,12 @@ def quantile(buckets: Sequence[tuple[int, int]], q: float, *, min_ns: int, max_n
     """
     if not 0 <= q <= 1:
         raise ValueError(f"a quantile is a fraction from 0 to 1, not {q}")
-    calls = sum(count for _, count in buckets)
-    if calls == 0:
+    calls_up_to = list(accumulate(map(itemgetter(1), buckets)))
+    if not calls_up_to or calls_up_to[-1] == 0:
         raise ValueError("a histogram without calls has no quantiles")
-    rank = max(1, ceil(_as_written(q) * calls))
-    calls_up_to = accumulate(count for _, count in buckets)
-    reached = next(bucket for (bucket, _), up_to in zip(buckets, calls_up_to, strict=True) if up_to >= rank)
+    numerator, denominator = _as_written(q)
+    rank = max(1, -(-numerator * calls_up_to[-1] // denominator))  # rounded up, in integers
+    reached, _ = buckets[bisect_left(calls_up_to, rank)]
     low_ns, high_ns = bucket_bounds(reached)
     return min(max((low_ns + high_ns - 1) // 2, min_ns), max_ns)
 
@@ -66,6 +67,6 @@ def merge_buckets(*many: Iterable[tuple[int, int]]) -> Buckets:
 
 
 @lru_cache(maxsize=64)
-def _as_written(q: float) -> Fraction:
+def _as_written(q: float) -> tuple[int, int]:
     # 0.07 * 100 is a little more than 7 in floating point, which would move the rank up by one.
-    return Fraction(repr(q))
+    return Fraction(repr(q)).as_integer_ratio()
