@@ -1,5 +1,6 @@
 """Everything a run says about its scopes, as values for programs and reports."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
@@ -71,6 +72,12 @@ def build_results(run: Run) -> Results:
         threads=build_thread_results(run, merged),
         losses=run.losses,
     )
+
+
+def largest_first(threads: Iterable[ThreadResult]) -> tuple[ThreadResult, ...]:
+    """The threads that were in scopes, ordered by ``total_ns``, largest first, then as they came."""
+    in_scopes = (thread for thread in threads if thread.tree.roots)
+    return tuple(sorted(in_scopes, key=lambda thread: -thread.total_ns))
 
 
 def build_thread_results(run: Run, merged: MergedStrands) -> tuple[ThreadResult, ...]:

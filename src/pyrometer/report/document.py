@@ -5,8 +5,8 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 
 from dataclasses import dataclass
 
-from pyrometer.analysis.call_tree import CallTree, MergedStrands, merge_strands
-from pyrometer.analysis.results import ThreadResult, build_thread_results
+from pyrometer.analysis.call_tree import merge_strands
+from pyrometer.analysis.results import build_thread_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.record.run import Run
 from pyrometer.report import wording
@@ -33,11 +33,8 @@ class Document:
     """Everything a report shows, in the order it shows it."""
 
     headline: Headline
-    call_tree: CallTree
-    threads: tuple[ThreadResult, ...]
-    """Those that were in scopes, largest total first; none unless they were asked for."""
     by_thread: tuple[TreeRow, ...]
-    """Each of the threads with its own tree."""
+    """Each thread with its own tree; nothing unless it was asked for."""
     by_thread_notes: tuple[str, ...]
     scopes: tuple[ScopeSummary, ...]
     """The rows of the table, largest total first."""
@@ -63,29 +60,27 @@ class Document:
         return self.headline.profiled_ns > 0
 
 
-def build_document(run: Run, *, top: int | None, by_thread: bool = False) -> Document:
-    """What a report of this run says, with the ``top`` largest scopes and threads (None: all of them)."""
+def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
+    """What a report of this run says, with the ``top`` largest scopes and threads."""
     merged = merge_strands(run)
     summaries = summarize_tree(merged.tree)
-    threads = _ordered_threads(run, merged) if by_thread else ()
-    most_threads = len(threads) if top is None else top
+    # Only when asked for: the threads' trees take as long to build as the whole one.
+    threads = largest_first(build_thread_results(run, merged)) if by_thread else ()
     scopes = summaries[:top]
     apart = tuple(
         scope for scope in summaries if scope.open_calls or scope.suspended_ns or scope.wall_ns is not None
     )
     # Twice the table: a scope stands in the tree once for each place it is called from.
-    most_tree_scopes = 2 * len(summaries) if top is None else 2 * top
+    most_tree_scopes = 2 * top
     return Document(
         headline=_build_headline(run, summaries),
-        call_tree=merged.tree,
-        threads=threads,
-        by_thread=build_thread_rows(threads, most_threads=most_threads, most_scopes=most_tree_scopes),
-        by_thread_notes=wording.describe_threads(threads[:most_threads]),
+        by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
+        by_thread_notes=wording.describe_threads(threads[:top]),
         scopes=scopes,
         scopes_not_shown=len(summaries) - len(scopes),
         marks=wording.describe_marks(scopes, apart[:top], merged.tree),
         apart=apart[:top],
-        apart_not_shown=len(apart[top:]) if top is not None else 0,
+        apart_not_shown=len(apart[top:]),
         shows_open=any(scope.open_calls for scope in apart),
         shows_suspended=any(scope.suspended_ns for scope in apart),
         shows_wall=any(scope.wall_ns is not None for scope in apart),
@@ -96,11 +91,6 @@ def build_document(run: Run, *, top: int | None, by_thread: bool = False) -> Doc
         losses=tuple(wording.describe_loss(loss) for loss in run.losses) or ("Nothing was lost.",),
         facts=wording.describe_facts(run),
     )
-
-
-def _ordered_threads(run: Run, merged: MergedStrands) -> tuple[ThreadResult, ...]:
-    threads = (thread for thread in build_thread_results(run, merged) if thread.tree.roots)
-    return tuple(sorted(threads, key=lambda thread: -thread.total_ns))
 
 
 def _build_headline(run: Run, summaries: tuple[ScopeSummary, ...]) -> Headline:

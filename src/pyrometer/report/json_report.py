@@ -35,14 +35,15 @@ is ``null``. The text is plain ASCII.
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from pyrometer.analysis.call_tree import CallTree
+from pyrometer.analysis.results import Results, build_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
-from pyrometer.report.document import Document, build_document
 from pyrometer.report.tree_rows import tree_share
 
 REPORT_FORMAT = "pyrometer-report"
@@ -56,7 +57,8 @@ _NODE_FIGURES = (
 
 def render_json(run: Run, *, top: int | None = None) -> str:
     """The figures of the report, by default of all scopes; tree and threads are always whole."""
-    document = build_document(run, top=top, by_thread=True)
+    results = build_results(run)
+    scopes = results.scopes[:top]
     content = {
         "format": REPORT_FORMAT,
         "version": REPORT_VERSION,
@@ -66,11 +68,11 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "program": _with_every_key(run.program),
         "outcome": _with_every_key(run.outcome),
         "profiled_ns": run.profiled_ns,
-        "outside_ns": document.call_tree.outside_ns,
-        "scopes": _scopes(document),
-        "scopes_not_shown": document.scopes_not_shown,
-        "tree": _tree(document.call_tree),
-        "threads": _threads(document),
+        "outside_ns": results.tree.outside_ns,
+        "scopes": _scopes(scopes, share_is_known=run.profiled_ns > 0),
+        "scopes_not_shown": len(results.scopes) - len(scopes),
+        "tree": _tree(results.tree),
+        "threads": _threads(results),
         "own_cost": {
             **_with_every_key(run.cost),
             "scopes_ns": run.cost.scopes_ns,
@@ -92,9 +94,9 @@ def _laid_out(content: dict[str, Any]) -> str:
         return json.dumps(content, allow_nan=False, indent=2)
 
 
-def _scopes(document: Document) -> list[dict[str, Any]]:
-    rows = [{figure: getattr(scope, figure) for figure in _SCOPE_FIGURES} for scope in document.scopes]
-    return rows if document.share_is_known else [{**row, "share": None} for row in rows]
+def _scopes(scopes: Iterable[ScopeSummary], *, share_is_known: bool) -> list[dict[str, Any]]:
+    rows = [{figure: getattr(scope, figure) for figure in _SCOPE_FIGURES} for scope in scopes]
+    return rows if share_is_known else [{**row, "share": None} for row in rows]
 
 
 def _tree(tree: CallTree) -> list[dict[str, Any]]:
@@ -111,9 +113,9 @@ def _tree(tree: CallTree) -> list[dict[str, Any]]:
     return rows
 
 
-def _threads(document: Document) -> list[dict[str, Any]]:
+def _threads(results: Results) -> list[dict[str, Any]]:
     # An index, as the paths of many threads deep in a tree would be far longer than the tree itself.
-    indices = {node.place: index for index, (_, node) in enumerate(document.call_tree.walk())}
+    indices = {node.place: index for index, (_, node) in enumerate(results.tree.walk())}
     return [
         {
             "thread_id": thread.thread_id,
@@ -123,7 +125,7 @@ def _threads(document: Document) -> list[dict[str, Any]]:
             "total_ns": thread.total_ns,
             "tree": _tree(thread.tree),
         }
-        for thread in document.threads
+        for thread in largest_first(results.threads)
     ]
 
 
