@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,16 @@ def test_the_report_is_text_and_can_be_asked_for_again() -> None:
     first, second = pyrometer.report(), pyrometer.report(top=1)
     assert "forward" in first
     assert "forward" in second
+
+
+@pytest.mark.usefixtures("clean_recorder")
+def test_the_report_can_show_each_thread_by_itself() -> None:
+    with pyrometer.profile(), pyrometer.scope("main"):
+        thread = threading.Thread(target=pyrometer.profiled("work")(int), name="worker")
+        thread.start()
+        thread.join()
+    assert "worker, started in main" in pyrometer.report(by_thread=True)
+    assert "worker, started in main" not in pyrometer.report()
 
 
 @pytest.mark.usefixtures("clean_recorder")

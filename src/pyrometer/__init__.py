@@ -44,11 +44,14 @@ def results() -> Results:
     return session.results()
 
 
-def report(top: int = 20) -> str:
-    """The report of what has been recorded so far, with the ``top`` largest scopes; recording goes on."""
+def report(top: int = 20, *, by_thread: bool = False) -> str:
+    """The report of what has been recorded so far, with the ``top`` largest scopes; recording goes on.
+
+    ``by_thread`` shows the tree of each thread by itself.
+    """
     from pyrometer import session
 
-    return session.report(top)
+    return session.report(top, by_thread=by_thread)
 
 
 def __getattr__(name: str) -> Any:

@@ -54,11 +54,11 @@ def results() -> "Results":
     return build_results(_run_so_far())
 
 
-def report(top: int = DEFAULT_TOP) -> str:
+def report(top: int = DEFAULT_TOP, *, by_thread: bool = False) -> str:
     """The report of what has been recorded so far, with the ``top`` largest scopes."""
     from pyrometer.report.terminal import render_terminal
 
-    return render_terminal(_run_so_far(), top=top)
+    return render_terminal(_run_so_far(), top=top, by_thread=by_thread)
 
 
 def _run_so_far() -> Run:
