@@ -71,7 +71,7 @@ def test_the_report_is_text_and_can_be_asked_for_again() -> None:
 @pytest.mark.usefixtures("clean_recorder")
 def test_the_report_can_show_each_thread_by_itself() -> None:
     with pyrometer.profile(), pyrometer.scope("main"):
-        thread = threading.Thread(target=pyrometer.profiled("work")(int), name="worker")
+        thread = threading.Thread(target=pyrometer.profiled("work")(lambda: None), name="worker")
         thread.start()
         thread.join()
     assert "worker, started in main" in pyrometer.report(by_thread=True)

@@ -197,8 +197,7 @@ class Session:
         """Called on the checkpoints' thread: the program goes on meanwhile, and ends by the signal."""
         if not self._ended:
             self._finish(_TERMINATED)
-        termination.unwatch()
-        os.kill(self._process_id, signal.SIGTERM)
+        termination.end_process()
 
     def _outcome(self) -> Outcome:
         error = _last_error()
@@ -250,6 +249,7 @@ class Session:
             [sys.executable, "-I", "-c", code, "report", str(path), "--top", str(self._top)],
             self._report_environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)],
+            setsigmask=[],  # not what the checkpoints' thread holds back
         )
         with contextlib.suppress(ChildProcessError):  # reaped by a program that ignores its children
             os.waitpid(process_id, 0)

@@ -48,6 +48,13 @@ PROGRAMS = {
     "an exit text": "import sys; sys.exit('that is all')",
     "an exit from a deep call": "def f(n):\n    f(n - 1) if n else exit(7)\nf(50)",
     "an exit past everything": "import os; print('gone', flush=True); os._exit(9)",
+    "a signal held back": """
+        import os, signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        print(signal.sigpending())
+    """,
     "the order of atexit": """
         import atexit
         for word in "abc":

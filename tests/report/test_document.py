@@ -149,7 +149,7 @@ def test_a_parallel_scope_has_no_share_of_self_time_in_the_headline() -> None:
     ("outcome", "words"),
     [
         (Outcome(status="finished"), "train.py finished ·"),
-        (Outcome(status="running"), "train.py still running (a checkpoint) ·"),
+        (Outcome(status="running"), "train.py still running ·"),
         (Outcome(status="exception", detail="KeyError"), "train.py ended by KeyError ·"),
         (Outcome(status="signal", detail="SIGINT"), "train.py ended by SIGINT ·"),
         (Outcome(status="signal"), "train.py ended by an unknown signal ·"),

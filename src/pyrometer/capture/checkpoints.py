@@ -11,6 +11,7 @@ import fcntl
 import os
 import resource
 import select
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +64,7 @@ class Checkpoints:
     def heard_termination(self) -> bool:
         """Whether a SIGTERM has come that nobody has acted on; asked while the thread is stopped."""
         with contextlib.suppress(OSError):  # nothing in it, or closed by the program
-            self._unheard |= b"T" in os.read(self._read_fd, 64)
+            self._unheard |= termination.is_announced(os.read(self._read_fd, 64))
         return self._unheard
 
     def close(self) -> None:
@@ -79,6 +80,8 @@ class Checkpoints:
 
     def _work(self) -> None:
         self._thread_id = _thread.get_native_id()
+        # Signals are the program's threads' to receive, interrupt a call with, or hold back.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             while not self._stopping:
                 event = self._wait()
@@ -95,13 +98,19 @@ class Checkpoints:
         """What woke the thread: ``T`` for SIGTERM, ``S`` to stop, nothing when time is up."""
         poll = select.poll()
         poll.register(self._read_fd, select.POLLIN)
-        for _, happened in poll.poll(self._interval_s * 1_000):
-            if not happened & select.POLLIN:
-                termination.unwatch()
-                raise OSError("the program closed our pipe")
-            # One of ours to stop and SIGTERM's may both be there: SIGTERM goes first.
-            found = os.read(self._read_fd, 64)
-            return b"S" if found == b"S" else b"T"
+        deadline_s = time.monotonic() + self._interval_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            for _, happened in poll.poll(left_s * 1_000):
+                if not happened & select.POLLIN:
+                    termination.unwatch()
+                    raise OSError("the program closed our pipe")
+                # One of ours to stop and SIGTERM's may both be there: SIGTERM goes first. Other
+                # bytes are other signals, which the twin's wake-up hears of too.
+                found = os.read(self._read_fd, 64)
+                if termination.is_announced(found):
+                    return b"T"
+                if b"S" in found:
+                    return b"S"
         return b""
 
     def _save_once(self) -> None:

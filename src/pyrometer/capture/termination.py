@@ -1,14 +1,17 @@
 """Being told of SIGTERM without the program noticing.
 
 The C core's handler is invisible to Python's ``signal`` module, so the program finds the
-default there, as in plain Python. Without the core a Python handler has to do. Either is set
-only where the default action stands, and gives way to whatever handler the program sets.
+default there, as in plain Python. Without the core a Python handler has to do; because that is
+not run while the main thread waits in C, ``signal.set_wakeup_fd`` announces the signal too. Either
+is set only where the default action stands, and gives way to whatever the program sets.
 """
 
 import contextlib
 import os
 import signal
+import time
 from types import FrameType
+from typing import NoReturn
 
 from pyrometer._native import KIND
 
@@ -27,9 +30,12 @@ def _watch_in_python(write_fd: int) -> bool:
         return False
     _write_fd = write_fd
     try:
+        others_fd = signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, _pass_on)
     except ValueError:  # only the main thread may: the default action stays
         return False
+    if others_fd != -1:
+        signal.set_wakeup_fd(others_fd)
     return True
 
 
@@ -39,6 +45,9 @@ def _unwatch_in_python() -> bool:
     # Only the main thread may; on others our handler, called, gives way by itself.
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        others_fd = signal.set_wakeup_fd(-1)
+        if others_fd != _write_fd:
+            signal.set_wakeup_fd(others_fd)
     return True
 
 
@@ -50,3 +59,17 @@ if KIND == "native":
     watch, unwatch = watch_sigterm, unwatch_sigterm
 else:
     watch, unwatch = _watch_in_python, _unwatch_in_python
+
+
+def is_announced(written: bytes) -> bool:
+    """Whether these bytes, read from the pipe, tell of a SIGTERM."""
+    return b"T" in written or bytes([signal.SIGTERM]) in written
+
+
+def end_process() -> NoReturn:
+    """End by SIGTERM, as the process would have ended without us."""
+    unwatch()
+    while True:
+        os.kill(os.getpid(), signal.SIGTERM)
+        # Still here: our Python handler gives way only when the main thread comes to run it.
+        time.sleep(0.01)

@@ -32,7 +32,7 @@ def describe_ending(outcome: Outcome) -> str:
     if outcome.status == "finished":
         return "finished"
     if outcome.status == "running":
-        return "still running (a checkpoint)"
+        return "still running"
     if outcome.status in ("exception", "signal"):
         return f"ended by {outcome.detail or f'an {UNKNOWN} {outcome.status}'}"
     return outcome.status if outcome.detail is None else f"{outcome.status} ({outcome.detail})"
