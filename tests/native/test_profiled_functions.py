@@ -1,5 +1,6 @@
 """A profiled function is the function, in every way a program can tell, and a scope."""
 
+import copy
 import inspect
 import pickle
 import traceback
@@ -68,6 +69,13 @@ def test_it_looks_like_the_function(recorder: Any) -> None:
     profiled.attribute = 1
     assert profiled.attribute == 1
     assert weakref.ref(profiled)() is profiled
+    assert inspect.isfunction(profiled)
+    assert inspect.getsource(profiled) == inspect.getsource(module_level)
+    assert copy.deepcopy(profiled) is profiled
+    assert not hasattr(profiled, "no_such_thing")
+    if type(recorder).__module__ == "pyrometer._native.core":
+        assert inspect.getfile(profiled) == __file__
+        assert profiled.__code__ is module_level.__code__
 
 
 def test_it_is_pickled_by_name_as_functions_are(recorder: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -328,6 +328,24 @@ def test_asynchronous_generators(recorder: Any, clock: Clock) -> None:
     assert losses(recorder) == {}
 
 
+def test_an_asynchronous_generator_left_half_way_closes_its_scope(recorder: Any, clock: Clock) -> None:
+    async def batches() -> AsyncIterator[int]:
+        with recorder.scope("load"):
+            for i in range(10):
+                clock.spend(2)
+                yield i
+
+    async def main() -> None:
+        async for i in batches():
+            clock.spend(100)
+            if i == 1:
+                break
+
+    asyncio.run(main())
+    assert timed(seen(recorder)["load",]) == (1, 4, 200)
+    assert losses(recorder) == {}
+
+
 def test_a_scope_behind_a_context_manager_function_belongs_to_the_with(recorder: Any, clock: Clock) -> None:
     @contextlib.contextmanager
     def managed() -> Iterator[None]:

@@ -325,6 +325,7 @@ static PyTypeObject Recorder_Type = {
 
 static PyMethodDef core_functions[] = {
     {"watch_sigterm", watch_sigterm, METH_O, watch_sigterm_doc},
+    {"sigterm_heard", sigterm_heard, METH_NOARGS, sigterm_heard_doc},
     {"unwatch_sigterm", unwatch_sigterm, METH_NOARGS, unwatch_sigterm_doc},
     {NULL},
 };

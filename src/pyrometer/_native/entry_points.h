@@ -33,8 +33,12 @@ static inline void
 about_to_resume(PyObject *generator)
 {
     for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-        if (UNLIKELY(recorder->segment_count > 0))
-            recorder_resume(recorder, generator, 0);
+        if (UNLIKELY(recorder->segment_count > 0)) {
+            /* One that has started is the one that was suspended, even if its weak references are
+             * dead: an asynchronous generator is dropped first and closed later. */
+            int started = ((PyGenObject *)generator)->gi_frame_state != FRAME_CREATED;
+            recorder_resume(recorder, generator, started);
+        }
 }
 
 static inline void

@@ -93,6 +93,25 @@ profiled_reduce(PyObject *self, PyObject *nothing)
     return PyObject_GetAttrString(self, "__qualname__");
 }
 
+/* What it does not have itself is the function's: __code__, __globals__, __defaults__ and so on. */
+static PyObject *
+profiled_getattro(PyObject *self, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((Profiled *)self)->function, name);
+}
+
+/* Tools that look at functions (inspect, torch.compile, torch.jit) ask for this class: what they
+ * then read is the function's own. */
+static PyObject *
+profiled_class(Profiled *self, void *closure)
+{
+    return Py_NewRef(Py_TYPE(self->function));
+}
+
 static PyMethodDef profiled_methods[] = {
     {"__reduce__", profiled_reduce, METH_NOARGS, NULL},
     {NULL},
@@ -100,6 +119,7 @@ static PyMethodDef profiled_methods[] = {
 
 static PyGetSetDef profiled_attributes[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+    {"__class__", (getter)profiled_class, NULL},
     {NULL},
 };
 
@@ -112,6 +132,7 @@ static PyTypeObject Profiled_Type = {
     .tp_vectorcall_offset = offsetof(Profiled, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_repr = (reprfunc)profiled_repr,
+    .tp_getattro = profiled_getattro,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_traverse = (traverseproc)profiled_traverse,

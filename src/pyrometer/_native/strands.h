@@ -341,18 +341,17 @@ recorder_place(Recorder *recorder, Strand *strand, Node *parent, PyObject *name,
     Node *node = strand_find(strand, parent, name, hash);
     if (node != NULL)
         return node;
-    if (parent->is_other) {
-        recorder->places_lost++;
-        return NULL;
-    }
-    int too_deep = strand->depth + 1 > recorder->max_depth - 1;
+    int too_deep = strand->depth >= recorder->max_depth;
     /* One node in twenty is kept back for the "(other)" of places that overflow. */
-    if (!too_deep && recorder->node_count < recorder->max_nodes - recorder->max_nodes / 20)
+    if (!too_deep && !parent->is_other &&
+        recorder->node_count < recorder->max_nodes - recorder->max_nodes / 20)
         return recorder_add_node(recorder, strand, parent, name, hash, 0);
     if (too_deep)
         recorder->depth_lost++;
     else
         recorder->places_lost++;
+    if (parent->is_other)
+        return NULL;
     if (parent->other == NULL && recorder->node_count < recorder->max_nodes)
         return recorder_add_node(recorder, strand, parent, other_name, 0, 1);
     return parent->other;

@@ -319,12 +319,10 @@ class Recorder:
         node = parent.children.get(name)
         if node is not None:
             return node
-        if is_other(parent):
-            self._places_lost += 1
-            return None
-        too_deep = len(strand.frames) > self._max_depth - 1
+        too_deep = len(strand.frames) > self._max_depth
+        inside_other = is_other(parent)
         # One node in twenty is kept back for the "(other)" of places that overflow.
-        if not too_deep and self._node_count < self._max_nodes - self._max_nodes // 20:
+        if not (too_deep or inside_other) and self._node_count < self._max_nodes - self._max_nodes // 20:
             self._node_count += 1
             shared = None if parent.shared is None else parent.shared.child(name)
             node = parent.children[name] = Node(name, parent, shared)
@@ -333,6 +331,8 @@ class Recorder:
             self._depth_lost += 1
         else:
             self._places_lost += 1
+        if inside_other:
+            return None
         if parent.other is None and self._node_count < self._max_nodes:
             self._node_count += 1
             shared = None if parent.shared is None else parent.shared.child(OTHER)

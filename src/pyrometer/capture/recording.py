@@ -3,19 +3,40 @@
 Off by default. Scopes cost next to nothing then, because the recorder asks one flag.
 """
 
+from __future__ import annotations
+
+import copyreg
 import os
 import threading
 from types import TracebackType
 
-from pyrometer._native import Recorder
+from pyrometer._native import Recorder, Scope
 from pyrometer.capture import processes
 from pyrometer.capture.losses import failures
 from pyrometer.capture.threads import ThreadHooks
+
+# Not from typing, which would take half of what `import pyrometer` may cost.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 recorder = Recorder()
 
 # The bound method itself: a function of ours around it would cost more than the scope.
 scope = recorder.scope
+
+
+def scope_named(name: str) -> Scope:
+    """A scope of this process's recorder: what one becomes that was copied or pickled."""
+    return scope(name)
+
+
+def _reduce_scope(original: Scope) -> tuple[Callable[[str], Scope], tuple[str]]:
+    return scope_named, (original.name,)
+
+
+# A model that keeps a scope is copied, saved and sent to workers like any other.
+copyreg.pickle(Scope, _reduce_scope)
 
 _hooks = ThreadHooks(recorder)
 _lock = threading.Lock()
