@@ -16,7 +16,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -145,6 +145,8 @@ class Session:
         self._process_id = os.getpid()
         self._ended = False
         self._forking = threading.Lock()
+        self._forking_thread: int | None = None
+        self._terminating_thread: int | None = None
         self._error_before = _last_error()
         # The folder of a script stands first, and may hold a module named like one of ours.
         first, *rest = sys.path
@@ -185,6 +187,8 @@ class Session:
             self._checkpoints.stop()
             if not self._ended:
                 terminated = self._checkpoints.heard_termination()
+                if terminated:
+                    self._terminating_thread = threading.get_ident()
                 self._finish(_TERMINATED if terminated else self._outcome())
         except KeyboardInterrupt:
             return
@@ -195,6 +199,7 @@ class Session:
 
     def _on_termination(self) -> None:
         """Called on the checkpoints' thread: the program goes on meanwhile, and ends by the signal."""
+        self._terminating_thread = threading.get_ident()
         if not self._ended:
             self._finish(_TERMINATED)
         termination.end_process()
@@ -257,12 +262,20 @@ class Session:
     # Around forks.
 
     def _before_fork(self) -> None:
-        if not self._ended:
-            self._forking.acquire()
-            self._checkpoints.stop()
+        # A child forked now would not get the SIGTERM of its process group, and outlive it.
+        if self._terminating_thread not in (None, threading.get_ident()):
+            _wait_for_the_end()
+        if self._ended:
+            return
+        self._forking.acquire()
+        self._forking_thread = threading.get_ident()
+        self._checkpoints.stop()
+        if self._checkpoints.heard_termination():
+            self._on_termination()
 
     def _after_fork(self) -> None:
-        if self._forking.locked():
+        if self._forking_thread == threading.get_ident():
+            self._forking_thread = None
             self._checkpoints.start()
             self._forking.release()
 
@@ -271,6 +284,13 @@ class Session:
             self._ended = True
             termination.unwatch()
             self._checkpoints.abandon()
+
+
+def _wait_for_the_end() -> NoReturn:
+    while True:
+        # An interrupt would only let the fork go on: what a hook of it raises is ignored.
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(3_600)
 
 
 _active: Session | None = None
