@@ -148,7 +148,7 @@ def test_a_parallel_scope_has_no_share_of_self_time_in_the_headline() -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome(status="finished"), "train.py finished ·"),
+        (Outcome(status="finished"), "train.py ended ·"),
         (Outcome(status="running"), "train.py still running ·"),
         (Outcome(status="exception", detail="KeyError"), "train.py ended by KeyError ·"),
         (Outcome(status="signal", detail="SIGINT"), "train.py ended by SIGINT ·"),
@@ -214,6 +214,14 @@ def test_at_most_is_explained_when_only_the_figures_shown_apart_have_it() -> Non
     assert [line for line in table.splitlines() if "≤" in line] == [
         "≤ is at most: times at several places, on threads, that may have overlapped."
     ]
+
+
+def test_recursion_is_explained_where_it_occurs() -> None:
+    nested = main_strand(node("f", None, [30 * MS]), node("f", 0, [10 * MS]))
+    note = "a scope's total is of outermost calls; calls, avg to max are of all."
+    assert [mark for mark in build_document(run_of(nested, profiled_ns=S), top=20).marks if note in mark]
+    flat = main_strand(node("f", None, [30 * MS]), node("g", 0, [10 * MS]))
+    assert not build_document(run_of(flat, profiled_ns=S), top=20).marks
 
 
 def test_a_run_without_scopes_says_how_to_mark_them() -> None:

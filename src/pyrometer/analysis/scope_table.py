@@ -48,6 +48,8 @@ class ScopeSummary:
     share: float
     """Fraction of the profiled time: of ``wall_ns`` where that is known, else of ``total_ns``."""
     parallel: bool
+    recursive: bool
+    """Whether it was entered inside itself: then ``total_ns`` is less than calls times average."""
 
 
 def summarize_by_name(run: Run) -> tuple[ScopeSummary, ...]:
@@ -117,6 +119,7 @@ class _Name:
             wall_is_upper_bound=walls_ns is not None and len(walls_ns) > 1,
             share=share_ns / profiled_ns if profiled_ns else 0.0,
             parallel=any(node.parallel for node in self.nodes),
+            recursive=len(self.nodes) > len(self.outermost),
         )
 
     def _percentiles(

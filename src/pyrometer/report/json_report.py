@@ -15,7 +15,7 @@ is ``null``. The text is plain ASCII.
     By name, largest ``total_ns`` first: ``name``, ``calls``, ``open_calls``, ``total_ns``,
     ``self_ns``, ``average_ns``, ``min_ns``, ``p50_ns``, ``p95_ns``, ``p99_ns``, ``max_ns``,
     ``suspended_ns``, ``wall_ns``, ``wall_is_upper_bound`` (``wall_ns``, and so ``share``, adds up
-    places whose times may have overlapped), ``share``, ``parallel``.
+    places whose times may have overlapped), ``share``, ``parallel``, ``recursive``.
 ``tree``
     Every node, a parent before its children: ``name``, ``parent`` (its index in this list, null
     at the top), ``depth``, ``calls``, ``open_calls``, ``total_ns``, ``self_ns``, ``min_ns``,

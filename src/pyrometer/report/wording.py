@@ -29,8 +29,9 @@ _PACKAGES_NAMED = 6
 
 def describe_ending(outcome: Outcome) -> str:
     """How the program ended, as the end of a sentence that begins with its name."""
+    # Not "finished": the exit code is not known inside the program.
     if outcome.status == "finished":
-        return "finished"
+        return "ended"
     if outcome.status == "running":
         return "still running"
     if outcome.status in ("exception", "signal"):
@@ -84,6 +85,10 @@ def describe_marks(
         notes.append(f"∥ on threads: total and self are summed over threads, % is of wall time{unmeasured}.")
     if any(scope.wall_is_upper_bound for scope in (*scopes, *apart)):
         notes.append("≤ is at most: times at several places, on threads, that may have overlapped.")
+    if any(scope.recursive for scope in scopes):
+        notes.append(
+            "Entered inside itself, a scope's total is of outermost calls; calls, avg to max are of all."
+        )
     if any(None in (scope.average_ns, scope.min_ns) for scope in scopes):
         notes.append("– is unknown: no call has finished, or, for avg, one is still open.")
     return tuple(notes)
