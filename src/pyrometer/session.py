@@ -140,7 +140,7 @@ class Session:
         self.facts = facts
         self._outputs = () if output is None else (output,)
         self._top = top
-        self._show_report = show_report and not quiet
+        self._show_report = show_report and not quiet and sys.__stderr__ is not None
         self._quiet = quiet
         self._process_id = os.getpid()
         self._ended = False
@@ -383,7 +383,10 @@ def describe(error: BaseException) -> str:
 
 
 def _write_to_stderr(text: str) -> None:
-    # Not sys.stderr: that may be the program's own by now.
+    # Not sys.stderr: that may be the program's own by now. If there was none when the program
+    # started, the number may be a file of its own.
+    if sys.__stderr__ is None:
+        return
     with contextlib.suppress(OSError):
         os.write(2, text.encode("utf-8", "backslashreplace"))
 

@@ -46,7 +46,7 @@ class _Launch:
 
     def _prepare(self) -> None:
         loaded_before = set(sys.modules)
-        sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _HERE]
+        sys.path[:] = [entry for entry in sys.path if os.path.normpath(entry) != _HERE]
         sys.path_importer_cache.pop(_HERE, None)
 
         import json
@@ -68,7 +68,12 @@ class _Launch:
         self._failed = True
         problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
         line = f"pyrometer: the program runs unprofiled: {problem}\n"
-        os.write(2, line.encode("utf-8", "backslashreplace"))
+        # If there was no stderr at the start, the number may be a file of the program's.
+        if sys.__stderr__ is not None:
+            try:
+                os.write(2, line.encode("utf-8", "backslashreplace"))
+            except OSError:
+                return  # nobody is there to read it, and the program runs all the same
 
 
 def _restore_variable(name: str, value: str | None) -> None:

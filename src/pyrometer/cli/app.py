@@ -1,8 +1,11 @@
 """The ``pyrometer`` command and its subcommands, each loaded only when it is asked for."""
 
+import contextlib
 import importlib
+import os
 import sys
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TextIO
 
 import typer
 import typer.core
@@ -59,6 +62,22 @@ def pyrometer(
 
 def run_command(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code. What a user did wrong is one line on stderr."""
+    _replace_closed_streams()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+        return 1
+    except OSError as error:
+        _discard(sys.stdout)
+        problem = "the output cannot be written" if error.filename is None else str(error.filename)
+        _complain(f"{problem}: {error.strerror or error}")
+        return PyrometerError.exit_code
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         if sys.platform not in _PLATFORMS:
             raise UnsupportedPlatformError(
@@ -66,10 +85,32 @@ def run_command(arguments: list[str] | None = None) -> int:
             )
         app(args=arguments, prog_name="pyrometer")
     except PyrometerError as error:
-        print(f"pyrometer: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
     except SystemExit as exit_request:
         return exit_request.code if isinstance(exit_request.code, int) else 0
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _replace_closed_streams() -> None:
+    """Started with ``>&-``, Python has no stream there; none of ours reaches a program that is run."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the process
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what the stream still holds go nowhere, or Python would try to write it again, and complain."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _complain(problem: str) -> None:
+    try:
+        print(f"pyrometer: {problem}", file=sys.stderr, flush=True)
+    except OSError:
+        _discard(sys.stderr)

@@ -111,8 +111,6 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )
-    sys.stdout.flush()
-    sys.stderr.flush()
     os.execve(sys.executable, command, environment)
 
 
