@@ -30,7 +30,7 @@ from pyrometer.errors import PyrometerError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Machine, Outcome, OwnCost, Program, Run
-from pyrometer.store.run_files import default_run_path, read_run, resolve_output, write_run
+from pyrometer.store.run_files import current_folder, default_run_path, read_run, resolve_output, write_run
 
 if TYPE_CHECKING:
     from pyrometer.analysis.results import Results
@@ -108,11 +108,12 @@ def _machine() -> Machine:
 
 def _this_program(*, with_git: bool = False) -> Program:
     script = Path(sys.argv[0] if sys.argv else "")
+    folder = current_folder()
     return Program(
         name=script.name or "python",
         argv=tuple(sys.argv),
-        working_directory=str(Path.cwd()),
-        git=git_state(script.absolute().parent) if with_git else None,
+        working_directory=str(folder),
+        git=git_state((folder / script).parent) if with_git else None,
     )
 
 
@@ -340,7 +341,7 @@ def profile_until_exit(*, output: Path | None, top: int = DEFAULT_TOP) -> None:
     if output is not None:
         output = resolve_output(
             output,
-            folder=Path.cwd(),
+            folder=current_folder(),
             script_name=program.name,
             started_at=started_at,
             pid=os.getpid(),
@@ -362,7 +363,7 @@ def profile_by_environment() -> None:
     try:
         started_at = datetime.now().astimezone()
         program = _this_program(with_git=True)
-        output = default_run_path(Path.cwd(), program.name, started_at, os.getpid())
+        output = default_run_path(current_folder(), program.name, started_at, os.getpid())
         session = Session(begin_run(program, started_at), output=output)
         session.start()
     except Exception as error:  # noqa: BLE001 - an environment variable must not break a program

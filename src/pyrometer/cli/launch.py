@@ -21,7 +21,7 @@ from pyrometer.errors import UsageError
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
-from pyrometer.store.run_files import resolve_output, write_run
+from pyrometer.store.run_files import current_folder, resolve_output, write_run
 
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _INTERVAL_VARIABLE = "PYROMETER_CHECKPOINT_SECONDS"
@@ -45,7 +45,7 @@ class Target:
     def folder(self) -> Path:
         """What plain Python puts first on the program's path."""
         if self.module is not None or self.script in {None, "-"}:
-            return Path.cwd()
+            return current_folder()
         script = Path(str(self.script))
         if script.is_dir() or zipfile.is_zipfile(script):
             return script.absolute()
@@ -93,12 +93,16 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     target.check()
     started_at = datetime.now().astimezone()
     output = resolve_output(
-        options.output, folder=Path.cwd(), script_name=target.name, started_at=started_at, pid=os.getpid()
+        options.output,
+        folder=current_folder(),
+        script_name=target.name,
+        started_at=started_at,
+        pid=os.getpid(),
     )
     program = Program(
         name=target.name,
         argv=(target.script or f"-m {target.module}", *arguments),
-        working_directory=str(Path.cwd()),
+        working_directory=str(current_folder()),
         git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
     )
     write_run(begin_run(program, started_at), output)

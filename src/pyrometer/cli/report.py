@@ -11,7 +11,7 @@ import typer
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report import Screen, render_json, render_markdown, render_terminal
-from pyrometer.store.run_files import RUN_FILE_NAME, RUNS_FOLDER_NAME, read_run
+from pyrometer.store.run_files import RUN_FILE_NAME, RUNS_FOLDER_NAME, current_folder, read_run
 
 _DEFAULT_TOP = 20
 
@@ -107,7 +107,7 @@ def newest_run(runs: Path) -> Path:
         ) from error
     if not found:
         raise UsageError(
-            f"There is no run in {runs.absolute()}. Name one: pyrometer report RUN, "
+            f"There is no run in {current_folder() / runs}. Name one: pyrometer report RUN, "
             "or make one: pyrometer run SCRIPT"
         )
     return max(found)[1]

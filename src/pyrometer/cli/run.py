@@ -1,6 +1,5 @@
 """``pyrometer run``: run a program under the profiler."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -8,6 +7,7 @@ import typer.core
 
 from pyrometer.cli.launch import Options, Target, launch
 from pyrometer.errors import UsageError
+from pyrometer.store.run_files import current_folder
 from pyrometer.store.settings import load_run_settings
 
 _OPTIONS_WITH_VALUE = ("-o", "--output", "--top")
@@ -79,7 +79,7 @@ def run(
         raise UsageError(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
         )
-    settings = load_run_settings(Path.cwd())
+    settings = load_run_settings(current_folder())
     target = Target(script=None if module is not None else arguments[0], module=module)
     launch(
         target,

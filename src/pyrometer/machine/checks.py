@@ -54,7 +54,7 @@ def check_environment() -> list[Check]:
         check_python(sys.version_info[:2]),
         check_platform(platform.system()),
         check_compiler(),
-        check_working_directory(Path.cwd()),
+        check_working_directory(Path()),
         check_git(),
         check_torch(),
         check_threads(os.environ, usable_cores(), os.cpu_count()),
@@ -118,6 +118,7 @@ def check_compiler() -> Check:
 def check_working_directory(folder: Path) -> Check:
     """Whether run files can be written where programs are started."""
     try:
+        folder = folder.absolute()
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

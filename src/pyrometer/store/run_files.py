@@ -87,6 +87,14 @@ def default_run_path(folder: Path, script_name: str, started_at: datetime, pid: 
             return place / RUN_FILE_NAME
 
 
+def current_folder() -> Path:
+    """The working directory; where that has been deleted, ``.``, in which nothing can be found or made."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
+
+
 def resolve_output(
     option: Path | str | None, *, folder: Path, script_name: str, started_at: datetime, pid: int
 ) -> Path:

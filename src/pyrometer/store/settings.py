@@ -34,7 +34,10 @@ def load_run_settings(folder: Path) -> RunSettings:
     A setting that cannot be used raises ``UsageError``: ignored, it would change what is
     measured without a word.
     """
-    folder = folder.absolute()
+    try:
+        folder = folder.absolute()
+    except FileNotFoundError:  # the working directory has been deleted, and belongs to nothing
+        return RunSettings()
     for candidate in (folder, *folder.parents):
         path = candidate / "pyproject.toml"
         if path.is_file():
