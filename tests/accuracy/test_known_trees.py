@@ -1,8 +1,6 @@
 """Programs whose every nanosecond is known, because they move the clock themselves."""
 
 import asyncio
-import importlib
-import importlib.util
 import threading
 from collections.abc import Generator
 from types import ModuleType
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-Path = tuple[str, ...]
+from tests.recorders import Clock, Path
 
 
 class Times(NamedTuple):
@@ -24,43 +22,6 @@ class Times(NamedTuple):
     max_ns: int
     suspended_ns: int = 0
     wall_ns: int = -1
-
-
-class Clock:
-    """A clock that stands still until the program spends time."""
-
-    def __init__(self) -> None:
-        self.now_ns = 1_000_000
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-    def spend(self, duration_ns: int) -> None:
-        self.now_ns += duration_ns
-
-
-def available_recorders() -> list[str]:
-    core = "pyrometer._native.core"
-    native = [core] if importlib.util.find_spec(core) is not None else []
-    return ["pyrometer._native.twin", *native]
-
-
-@pytest.fixture(params=available_recorders(), scope="module", ids=lambda name: name.rpartition(".")[2])
-def implementation(request: pytest.FixtureRequest) -> ModuleType:
-    return importlib.import_module(request.param)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def recorder(implementation: ModuleType, clock: Clock) -> Generator[Any, None, None]:
-    recorder = implementation.Recorder(clock=clock)
-    recorder.start()
-    yield recorder
-    recorder.stop()
 
 
 def tree_of(recorder: Any) -> dict[Path, Times]:

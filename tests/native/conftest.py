@@ -9,7 +9,7 @@ import pytest
 from tests.recorders import Clock, available_recorders, load
 
 
-@pytest.fixture(params=available_recorders(), ids=lambda name: name.rpartition(".")[2])
+@pytest.fixture(params=available_recorders(), scope="session", ids=lambda name: name.rpartition(".")[2])
 def implementation(request: pytest.FixtureRequest) -> ModuleType:
     return load(request.param)
 
