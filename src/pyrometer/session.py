@@ -16,7 +16,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +24,7 @@ from pyrometer._native import KIND
 from pyrometer._version import __version__
 from pyrometer.capture import recording, termination
 from pyrometer.capture.checkpoints import Checkpoints
+from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
 from pyrometer.errors import PyrometerError
@@ -145,10 +146,12 @@ class Session:
         self._quiet = quiet
         self._process_id = os.getpid()
         self._ended = False
+        self._run: Run | None = None
+        self._written: tuple[Path, ...] = ()
         self._forking = threading.Lock()
         self._forking_thread: int | None = None
         self._terminating_thread: int | None = None
-        self._error_before = _last_error()
+        self._error_before = last_error()
         # The folder of a script stands first, and may hold a module named like one of ours.
         first, *rest = sys.path
         self._report_path = [*rest, str(Path(__file__).parents[1]), first]
@@ -183,16 +186,18 @@ class Session:
     def _on_exit(self) -> None:
         if os.getpid() != self._process_id:
             return
-        try:
-            # Waits for the thread, and with it for a SIGTERM it may be acting on: then this is the end.
-            self._checkpoints.stop()
-            if not self._ended:
+        with contextlib.suppress(KeyboardInterrupt):  # it may end the report, and no more
+            with termination.holding_interrupts_back():
+                # Waits for the thread, and with it for a SIGTERM it may be acting on: then this is the end.
+                with self._forking:
+                    self._checkpoints.stop()
+                    self._ended = True
+                self._give_way_to_termination()
                 terminated = self._checkpoints.heard_termination()
                 if terminated:
                     self._terminating_thread = threading.get_ident()
-                self._finish(_TERMINATED if terminated else self._outcome())
-        except KeyboardInterrupt:
-            return
+                self._write(_TERMINATED if terminated else outcome_since(self._error_before))
+            self._tell()
         terminated = self._checkpoints.heard_termination()
         self._checkpoints.close()
         if terminated:
@@ -202,39 +207,44 @@ class Session:
         """Called on the checkpoints' thread: the program goes on meanwhile, and ends by the signal."""
         self._terminating_thread = threading.get_ident()
         if not self._ended:
-            self._finish(_TERMINATED)
+            self._write(_TERMINATED)
+            self._tell()
         termination.end_process()
 
-    def _outcome(self) -> Outcome:
-        error = _last_error()
-        if error is None or error is self._error_before:
-            return Outcome(status="finished")
-        trace = error.__traceback__
-        # Consoles and debuggers inside a program note errors in the same place. What ended the
-        # program was raised below its main module, or nowhere if that has a syntax error.
-        if trace is not None and trace.tb_frame.f_globals.get("__name__") not in {"__main__", "runpy"}:
-            return Outcome(status="finished")
-        return Outcome(status="exception", detail=type(error).__name__)
+    def _give_way_to_termination(self) -> None:
+        if self._terminating_thread not in (None, threading.get_ident()):
+            termination.wait_for_the_end()
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _write(self, outcome: Outcome) -> None:
         self._ended = True
         try:
             recording.stop()
-            run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
-            for path in self._outputs:
-                write_run(run, path)
-            if self._show_report:
-                self._print_report(run)
-            if not self._quiet:
-                for path in self._outputs:
-                    _write_to_stderr(f"pyrometer: run written to {path}\n")
+            self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             complain(f"the run could not be kept: {describe(error)}")
+            return
+        for path in self._outputs:
+            try:
+                write_run(self._run, path)
+            except Exception as error:  # noqa: BLE001 - likewise, and the report can still be shown
+                complain(f"the run could not be kept: {describe(error)}")
+            else:
+                self._written = (*self._written, path)
+
+    def _tell(self) -> None:
+        try:
+            if self._show_report and self._run is not None:
+                self._print_report(self._run)
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
+            complain(f"the report could not be shown: {describe(error)}")
+        if not self._quiet:
+            for path in self._written:
+                _write_to_stderr(f"pyrometer: run written to {path}\n")
 
     def _print_report(self, run: Run) -> None:
         with contextlib.ExitStack() as until_shown:
-            if self._outputs:
-                path = self._outputs[0]
+            if self._written:
+                path = self._written[0]
             else:
                 folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
                 path = Path(folder) / "run.json"
@@ -249,13 +259,18 @@ class Session:
         # A handler of the program for the end of its children has no business with ours.
         with contextlib.suppress(ValueError):  # only the main thread may
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        code = f"import sys; sys.path[:] = {self._report_path!r}; from pyrometer.__main__ import main; main()"
+        # Ctrl-C ends it without a traceback, held back until that is so.
+        code = (
+            "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+            "signal.pthread_sigmask(signal.SIG_SETMASK, []); "
+            f"sys.path[:] = {self._report_path!r}; from pyrometer.__main__ import main; main()"
+        )
         process_id = os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-c", code, "report", str(path), "--top", str(self._top)],
             self._report_environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)],
-            setsigmask=[],  # not what the checkpoints' thread holds back
+            setsigmask=[signal.SIGINT],  # and not what the checkpoints' thread holds back
         )
         with contextlib.suppress(ChildProcessError):  # reaped by a program that ignores its children
             os.waitpid(process_id, 0)
@@ -264,8 +279,7 @@ class Session:
 
     def _before_fork(self) -> None:
         # A child forked now would not get the SIGTERM of its process group, and outlive it.
-        if self._terminating_thread not in (None, threading.get_ident()):
-            _wait_for_the_end()
+        self._give_way_to_termination()
         if self._ended:
             return
         self._forking.acquire()
@@ -277,7 +291,8 @@ class Session:
     def _after_fork(self) -> None:
         if self._forking_thread == threading.get_ident():
             self._forking_thread = None
-            self._checkpoints.start()
+            if not self._ended:
+                self._checkpoints.start()
             self._forking.release()
 
     def _in_child(self) -> None:
@@ -285,13 +300,6 @@ class Session:
             self._ended = True
             termination.unwatch()
             self._checkpoints.abandon()
-
-
-def _wait_for_the_end() -> NoReturn:
-    while True:
-        # An interrupt would only let the fork go on: what a hook of it raises is ignored.
-        with contextlib.suppress(KeyboardInterrupt):
-            time.sleep(3_600)
 
 
 _active: Session | None = None
@@ -390,9 +398,3 @@ def _write_to_stderr(text: str) -> None:
         return
     with contextlib.suppress(OSError):
         os.write(2, text.encode("utf-8", "backslashreplace"))
-
-
-def _last_error() -> BaseException | None:
-    """The exception that was last printed as uncaught; 3.12 renamed where it stands."""
-    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    return error if isinstance(error, BaseException) else None

@@ -1,12 +1,16 @@
 """The thread that saves what was recorded."""
 
+import _thread
 import os
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyrometer.capture import termination
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.losses import failures
 
@@ -144,4 +148,41 @@ def test_the_pipe_stays_away_from_the_programs_numbers() -> None:
     checkpoints = Calls().checkpoints(NEVER_S)
     assert min(checkpoints._read_fd, checkpoints._write_fd) > 200
     assert not os.get_inheritable(checkpoints._write_fd)
+    checkpoints.close()
+
+
+def test_it_never_receives_a_signal_not_even_before_its_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    masks: list[set[int]] = []
+
+    def note_inherited_mask(
+        work: Callable[[], None], arguments: tuple[()], start: Any = _thread.start_new_thread
+    ) -> int:
+        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+        return int(start(work, arguments))
+
+    monkeypatch.setattr(_thread, "start_new_thread", note_inherited_mask)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    checkpoints = Calls().checkpoints(NEVER_S)
+    checkpoints.start()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    checkpoints.stop()
+    checkpoints.close()
+    (inherited,) = masks
+    assert {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1} <= inherited
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["by the thread", "at the end"])
+def test_the_core_is_told_that_its_byte_was_read(monkeypatch: pytest.MonkeyPatch, running: bool) -> None:
+    told = threading.Semaphore(0)
+    monkeypatch.setattr(termination, "heard", told.release)
+    calls = Calls()
+    checkpoints = calls.checkpoints(NEVER_S)
+    os.write(checkpoints._write_fd, b"T")
+    if running:
+        checkpoints.start()
+        calls.terminated.acquire()
+        checkpoints.stop()
+    else:
+        assert checkpoints.heard_termination()
+    assert told.acquire(blocking=False)
     checkpoints.close()

@@ -71,7 +71,7 @@ def test_nobody_forks_once_sigterm_is_acted_on(folder: Folder) -> None:
             thread.start()
             while thread.is_alive():
                 frame = sys._current_frames().get(thread.ident)
-                if frame is not None and frame.f_code.co_name == "_wait_for_the_end":
+                if frame is not None and frame.f_code.co_name == "wait_for_the_end":
                     break
             write_run(*arguments)
 

@@ -47,7 +47,13 @@ class Checkpoints:
         self._stopping = False
         self._running = True
         self._ended.acquire()
-        _thread.start_new_thread(self._work, ())
+        # Signals are the program's threads' to receive, interrupt a call with, or hold back. The
+        # new thread inherits the mask: set by itself, it would come a moment too late.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            _thread.start_new_thread(self._work, ())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def stop(self) -> None:
         """Stop the thread and wait until it is gone; a checkpoint under way is finished first."""
@@ -64,7 +70,9 @@ class Checkpoints:
     def heard_termination(self) -> bool:
         """Whether a SIGTERM has come that nobody has acted on; asked while the thread is stopped."""
         with contextlib.suppress(OSError):  # nothing in it, or closed by the program
-            self._unheard |= termination.is_announced(os.read(self._read_fd, 64))
+            if termination.is_announced(os.read(self._read_fd, 64)):
+                termination.heard()
+                self._unheard = True
         return self._unheard
 
     def close(self) -> None:
@@ -80,8 +88,6 @@ class Checkpoints:
 
     def _work(self) -> None:
         self._thread_id = _thread.get_native_id()
-        # Signals are the program's threads' to receive, interrupt a call with, or hold back.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             while not self._stopping:
                 event = self._wait()
@@ -108,6 +114,7 @@ class Checkpoints:
                 # bytes are other signals, which the twin's wake-up hears of too.
                 found = os.read(self._read_fd, 64)
                 if termination.is_announced(found):
+                    termination.heard()
                     return b"T"
                 if b"S" in found:
                     return b"S"

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -51,14 +52,20 @@ def _unwatch_in_python() -> bool:
     return True
 
 
+def _heard_in_python() -> None:
+    """Nothing to do: no timer is running."""
+
+
 # watch(write_fd): the first SIGTERM writes the byte "T" there instead of ending the process.
 # unwatch(): the default action comes back. Each returns whether there was anything to do.
+# heard(): the byte was read; until then the core ends the process three seconds after the signal,
+# because a C call that keeps the GIL would keep us from reading it.
 if KIND == "native":
-    from pyrometer._native.core import unwatch_sigterm, watch_sigterm
+    from pyrometer._native.core import sigterm_heard, unwatch_sigterm, watch_sigterm
 
-    watch, unwatch = watch_sigterm, unwatch_sigterm
+    watch, unwatch, heard = watch_sigterm, unwatch_sigterm, sigterm_heard
 else:
-    watch, unwatch = _watch_in_python, _unwatch_in_python
+    watch, unwatch, heard = _watch_in_python, _unwatch_in_python, _heard_in_python
 
 
 def is_announced(written: bytes) -> bool:
@@ -73,3 +80,33 @@ def end_process() -> NoReturn:
         os.kill(os.getpid(), signal.SIGTERM)
         # Still here: our Python handler gives way only when the main thread comes to run it.
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def holding_interrupts_back() -> Iterator[None]:
+    """Ctrl-C comes only afterwards.
+
+    Not by a signal mask, which holds for one thread: others of the process would take the signal.
+    """
+    came: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    except ValueError:  # only the main thread may, and only that is interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        # None: set by C code, which Python cannot set again.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
+    if came:
+        signal.raise_signal(signal.SIGINT)
+
+
+def wait_for_the_end() -> NoReturn:
+    """Let nothing more happen on this thread: another one is ending the process."""
+    while True:
+        # An interrupt would only let the fork go on: what a hook of it raises is ignored.
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(3_600)

@@ -5,6 +5,7 @@ tracebacks, its recursion depth, what it pickles and its multiprocessing would t
 be made to look right, one by one. An ``execve`` leaves nothing to imitate, and keeps the pid.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -115,6 +116,10 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )
+    # A sitecustomize of the user's may have printed in this process too.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
     os.execve(sys.executable, command, environment)
 
 
