@@ -4,7 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
+import pytest
+
+import pyrometer
+from pyrometer.errors import PyrometerError
 from pyrometer.store.run_files import read_run
 
 PREPARED = """
@@ -91,3 +96,10 @@ def test_results_and_report_can_be_asked_for_while_it_records(tmp_path: Path) ->
         """,
     )
     assert ended.stdout == "[1] True\n"
+
+
+@pytest.mark.usefixtures("clean_recorder")
+@pytest.mark.parametrize("top", [0, -1, 2.5, True, "5", None])
+def test_a_number_of_scopes_that_is_none_is_refused(top: Any) -> None:
+    with pytest.raises(PyrometerError, match=f"top is {top!r}, but must be a whole number from 1"):
+        pyrometer.report(top=top)

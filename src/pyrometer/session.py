@@ -27,7 +27,7 @@ from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
-from pyrometer.errors import PyrometerError
+from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Machine, Outcome, OwnCost, Program, Run
@@ -59,6 +59,8 @@ def report(top: int = DEFAULT_TOP, *, by_thread: bool = False) -> str:
     """The report of what has been recorded so far, with the ``top`` largest scopes."""
     from pyrometer.report.terminal import render_terminal
 
+    if type(top) is not int or top < 1:
+        raise UsageError(f"report: top is {top!r}, but must be a whole number from 1")
     return render_terminal(_run_so_far(), top=top, by_thread=by_thread)
 
 
@@ -337,7 +339,7 @@ def start_launched(
     session.facts = msgspec.structs.replace(facts, cost=cost)
 
 
-def profile_until_exit(*, output: Path | None, top: int = DEFAULT_TOP) -> None:
+def profile_until_exit(*, output: Path | str | None, top: int = DEFAULT_TOP) -> None:
     """Record from now to the end of the program, then print the report, and write the run if asked.
 
     Called again it only adds what the first call could not know. Under ``pyrometer run`` the
@@ -348,11 +350,7 @@ def profile_until_exit(*, output: Path | None, top: int = DEFAULT_TOP) -> None:
     program = _this_program(with_git=_active is None)
     if output is not None:
         output = resolve_output(
-            output,
-            folder=current_folder(),
-            script_name=program.name,
-            started_at=started_at,
-            pid=os.getpid(),
+            output, folder=current_folder(), script_name=program.name, started_at=started_at, pid=os.getpid()
         )
     if _active is not None:
         if output is not None:

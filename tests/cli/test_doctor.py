@@ -105,7 +105,11 @@ def test_the_native_recorder_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compiler", "advice"), [("/usr/bin/cc", "native one: pip install"), (None, "install gcc or clang, then")]
+    ("compiler", "advice"),
+    [
+        ("/usr/bin/cc", "native one: install pyrometer again from its source folder: "),
+        (None, "native one: install a C compiler (gcc or clang) and install pyrometer again from its source"),
+    ],
 )
 def test_a_native_recorder_that_does_not_load_is_told_with_the_reason_and_the_remedy(
     monkeypatch: pytest.MonkeyPatch, compiler: str | None, advice: str
@@ -118,6 +122,7 @@ def test_a_native_recorder_that_does_not_load_is_told_with_the_reason_and_the_re
     assert check.status is Status.WARNING
     assert "pyrometer._native.core" in check.found
     assert advice in check.advice
+    assert check.advice.endswith(": pip install --force-reinstall --no-deps .")
 
 
 def test_the_clock_and_the_cost_of_a_scope_are_measured() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.record.format import encode_run
 from pyrometer.store import run_files
-from pyrometer.store.run_files import default_run_path, read_run, resolve_output, write_run
+from pyrometer.store.run_files import default_run_path, name_of_rank, read_run, resolve_output, write_run
 from tests.record.damage import damage
 from tests.record.example_runs import make_node, make_run, make_strand
 
@@ -311,3 +311,23 @@ def test_an_ending_that_is_neither_is_refused_with_the_choices(tmp_path: Path) -
     assert str(caught.value) == (
         "cannot write a run to out.txt: name a file that ends in .json or .json.gz, or a folder"
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("out.json", "out-rank1.json"), ("o.json.gz", "o-rank1.json.gz"), ("f/", "run-rank1.json")],
+)
+def test_no_rank_of_torchrun_overwrites_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, name: str
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    path = resolve_output(option, folder=tmp_path, script_name="x.py", started_at=STARTED_AT, pid=1)
+    assert path.name == name
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"RANK": "0", "WORLD_SIZE": "1"}, {"RANK": "0"}, {"RANK": "a/b", "WORLD_SIZE": "2"}]
+)
+def test_a_process_by_itself_gets_the_name_as_it_is(environment: dict[str, str]) -> None:
+    assert name_of_rank("out.json", environment) == "out.json"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pyrometer.capture import processes
 from pyrometer.capture.losses import failures
 from pyrometer.record.run import Loss, ScopeNode, Strand, StrandParent
+from pyrometer.units import format_duration
 
 if TYPE_CHECKING:
     from pyrometer._native.twin_tree import RawNode
@@ -55,10 +56,10 @@ def _child_losses() -> tuple[Loss, ...]:
     if processes.forks:
         reason = "forked child processes, whose scopes are not seen"
         if used_s:
-            reason += f"; finished children used {used_s:.2f} s of CPU time"
+            reason += f"; finished children used {format_duration(used_s * 1e9)} of CPU time"
         return (Loss(collector="processes", reason=reason, count=processes.forks),)
     if used_s:
-        reason = f"child processes used {used_s:.2f} s of CPU time, not seen"
+        reason = f"child processes used {format_duration(used_s * 1e9)} of CPU time, not seen"
         return (Loss(collector="processes", reason=reason, count=1),)
     return ()
 

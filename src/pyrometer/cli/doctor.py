@@ -49,11 +49,11 @@ def check_recorder() -> Check:
         found = "Python, because PYROMETER_NATIVE=0"
         advice = "Unset PYROMETER_NATIVE: the native recorder costs far less per scope."
         return Check(name=name, status=Status.WARNING, found=found, advice=advice, required=True)
-    reinstall = "pip install --force-reinstall --no-deps --no-binary pyrometer pyrometer"
+    remedy = "install pyrometer again from its source folder: pip install --force-reinstall --no-deps ."
     if find_compiler() is None:
-        reinstall = f"install gcc or clang, then {reinstall}"
+        remedy = f"install a C compiler (gcc or clang) and {remedy}"
     found = f"Python, because the native one does not load: {_import_error()}"
-    advice = f"Works, but costs more per scope. To build the native one: {reinstall}"
+    advice = f"Works, but costs more per scope. To build the native one: {remedy}"
     return Check(name=name, status=Status.WARNING, found=found, advice=advice, required=True)
 
 

@@ -25,6 +25,8 @@ class _RunCommand(typer.core.TyperCommand):
                 break
             if argument.startswith("-m"):
                 end_of_module = index + (2 if argument == "-m" else 1)
+                if end_of_module > len(arguments) or not arguments[end_of_module - 1]:
+                    raise UsageError("-m needs the name of a module: pyrometer run -m MODULE")
                 arguments = [*arguments[:end_of_module], "--", *arguments[end_of_module:]]
                 break
             index += 2 if argument in _OPTIONS_WITH_VALUE else 1
@@ -55,7 +57,8 @@ def run(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write the run there: a .json or .json.gz file, or a folder.",
+            help="Write the run there: a .json or .json.gz file, or a folder. "
+            "Under torchrun each rank's file has its rank in the name.",
         ),
     ] = None,
     top: Annotated[

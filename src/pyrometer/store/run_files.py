@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -101,17 +102,21 @@ def resolve_output(
     """The file a run is to be written to.
 
     ``option`` is what the user asked for: a file, by its ending ``.json`` or ``.json.gz``, or a
-    folder, which gets a ``run.json``. An older run there is replaced; no other file ever is.
-    Without it the run gets a new folder of its own, see ``default_run_path``. The folder is made
-    here, so that a place which cannot be used is known before the program has run, not after.
+    folder, which gets a ``run.json``, either with its rank under torchrun (see ``name_of_rank``).
+    An older run there is replaced; no other file ever is. Without it the run gets a new folder of
+    its own, see ``default_run_path``. The folder is made here, so that a place which cannot be
+    used is known before the program has run, not after.
     """
     if option is None:
         return default_run_path(folder, script_name, started_at, pid)
+    if not str(option):
+        raise UsageError(f"cannot write a run to {option!r}: name a .json or .json.gz file, or a folder")
     path = folder / option
     try:
         new_folder = str(option).endswith(os.sep) or not (path.suffix or _exists(path))
         if new_folder or path.is_dir():
             path = path / RUN_FILE_NAME
+        path = path.with_name(name_of_rank(path.name, os.environ))
         if _exists(path):
             _refuse_unless_a_run(path)
         elif not path.name.endswith(_FILE_ENDINGS):
@@ -124,6 +129,19 @@ def resolve_output(
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write a run to {option}: Permission denied; name another place")
     return path
+
+
+def name_of_rank(file_name: str, environment: Mapping[str, str]) -> str:
+    """The file name for this process of several that torchrun starts with the same arguments.
+
+    Where ``RANK`` is set and ``WORLD_SIZE`` above 1 it has the rank before its ending, as in
+    ``run-rank1.json``: else each process would overwrite what the others have written.
+    """
+    rank, world_size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    if not (rank.isdecimal() and world_size.isdecimal() and int(world_size) > 1):
+        return file_name
+    stem, dot, ending = file_name.partition(".json")
+    return f"{stem}-rank{rank}{dot}{ending}"
 
 
 def _exists(path: Path) -> bool:
