@@ -176,3 +176,26 @@ def test_an_output_that_cannot_be_written_is_one_line_of_the_programs_own_kind(
     assert "--profile-output" in ended.stderr
     assert "program.py" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("kind", ["argparse", "click", "typer"])
+def test_an_empty_file_name_is_refused_by_its_value(tmp_path: Path, kind: str) -> None:
+    sources = {
+        "argparse": "import argparse\nparser = argparse.ArgumentParser()\n"
+        "pyrometer.add_profile_flag(parser)\nparser.parse_args()",
+        "click": "import click\n@click.command()\ndef main():\n    pass\n"
+        "pyrometer.add_profile_flag(main)\nmain()",
+        "typer": "import typer\napp = typer.Typer()\npyrometer.add_profile_flag(app)\n"
+        "@app.command()\ndef main() -> None:\n    pass\napp()",
+    }
+    (tmp_path / "program.py").write_text(f"import pyrometer\n{sources[kind]}\n")
+    ended = subprocess.run(
+        [sys.executable, "program.py", "--profile-output", ""],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "cannot write a run to ''" in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]

@@ -71,7 +71,12 @@ def _flag_names(taken: Iterable[str]) -> list[str]:
     return [_FLAG] if _SHORT in taken else [_SHORT, _FLAG]
 
 
-def _start(output: Path | None, top: int) -> None:
+def _as_path(text: str) -> Path | str:
+    """An empty name stays one, and is refused; as a path it would mean the current folder."""
+    return Path(text) if text else text
+
+
+def _start(output: Path | str | None, top: int) -> None:
     from pyrometer import session
 
     session.profile_until_exit(output=output, top=top)
@@ -122,7 +127,7 @@ def _add_to_argparse(parser: argparse.ArgumentParser, top: int) -> None:
         action=_StartProfiling,
         top=top,
         dest="profile_output",
-        type=Path,
+        type=_as_path,
         metavar="FILE",
         help=_OUTPUT_HELP,
     )
@@ -140,7 +145,8 @@ def _append_options(
         """Starts the profiler once both values are known; each is passed here, given or not."""
         values = context.meta.setdefault(f"pyrometer {context.command_path}", {})
         values[parameter.name] = value
-        if len(values) == 2 and any(values.values()) and not context.resilient_parsing:
+        asked = values.get(_FLAG_NAME) or values.get(_OUTPUT_NAME) is not None
+        if len(values) == 2 and asked and not context.resilient_parsing:
             try:
                 _start(values[_OUTPUT_NAME], top)
             except PyrometerError as error:
@@ -153,7 +159,7 @@ def _click_options(flag_names: list[str], note: Callable[..., None]) -> list[Any
     import click
 
     shared: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": note}
-    file = click.Path(path_type=Path)
+    file: Any = _as_path
     return [
         click.Option([_FLAG_NAME, *flag_names], is_flag=True, help=_FLAG_HELP, **shared),
         click.Option([_OUTPUT_NAME, _OUTPUT], type=file, metavar="FILE", help=_OUTPUT_HELP, **shared),
@@ -166,7 +172,7 @@ def _typer_options(flag_names: list[str], note: Callable[..., None]) -> list[Any
 
     shared: dict[str, Any] = {"is_eager": True, "expose_value": False, "callback": note}
     flag = typer.Option(*flag_names, help=_FLAG_HELP, **shared)
-    file = typer.Option(_OUTPUT, metavar="FILE", help=_OUTPUT_HELP, **shared)
+    file = typer.Option(_OUTPUT, parser=_as_path, metavar="FILE", help=_OUTPUT_HELP, **shared)
 
     def options(
         *,
