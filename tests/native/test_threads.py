@@ -171,6 +171,23 @@ def test_a_scope_left_open_when_its_thread_ends_stops_there(recorder: Any, clock
     assert (node.calls, node.open_calls, node.total_ns) == (0, 1, 5)
 
 
+def test_a_thread_that_follows_one_which_left_a_scope_open_starts_at_the_top(
+    recorder: Any, clock: Clock
+) -> None:
+    def work() -> None:
+        recorder.scope("left open").__enter__()
+        clock.spend(5)
+
+    for _ in range(3):
+        run_in_thread(work, "same name")
+        clock.spend(1_000)
+    strands = [seen_in_strand(strand) for strand in recorder.snapshot()["strands"]]
+    assert {path for strand in strands for path in strand} == {("left open",)}
+    assert sum(strand["left open",].total_ns for strand in strands) == 15
+    assert sum(strand["left open",].open_calls for strand in strands) == 3
+    assert {strand["left open",].wall_ns for strand in strands} == {15}
+
+
 def test_leaving_a_scope_on_another_thread_is_a_loss(recorder: Any, clock: Clock) -> None:
     scope = recorder.scope("shared")
     scope.__enter__()

@@ -53,7 +53,7 @@ class Machine:
     def __init__(self, recorder: Any, clock: Clock) -> None:
         self.recorder = recorder
         self.clock = clock
-        self.generators: dict[int, Generator[None, None, None]] = {}
+        self.generators: dict[int, Any] = {}
 
     def run(self, program: list[Step]) -> None:
         for kind, *operands in program:
@@ -63,7 +63,8 @@ class Machine:
             elif kind == "catch":
                 self.run(operands[0])
             elif kind == "make":
-                self.generators[operands[0]] = self.generate(operands[1])
+                self.take("drop", operands[:1])
+                self.generators.setdefault(operands[0], self.generate(operands[1]))
             else:
                 self.take(kind, operands)
 
@@ -89,7 +90,9 @@ class Machine:
             self.recorder.scope(operands[0]).__exit__(None, None, None)
         elif kind == "drop":
             generator = self.generators.get(operands[0])
-            if generator is not None and getgeneratorstate(generator) != GEN_RUNNING:
+            # Closing one that waits for another is the one known difference, see docs/recorder.md.
+            droppable = generator is not None and generator.gi_yieldfrom is None
+            if droppable and getgeneratorstate(generator) != GEN_RUNNING:
                 del self.generators[operands[0]]
         else:
             self.resume(kind, operands[0])

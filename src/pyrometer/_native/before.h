@@ -22,7 +22,7 @@ before_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *
         PyObject_Vectorcall(before->hook, arguments, (size_t)PyVectorcall_NARGS(count), NULL);
     if (answer == NULL) {
         before->failures++;
-        PyErr_Clear();
+        swallow_error();
     }
     Py_XDECREF(answer);
     return PyObject_Vectorcall(before->function, arguments, count, keywords);

@@ -104,16 +104,17 @@ recorder_dealloc(Recorder *self)
     recorder_drop_segments(self);
     free(self->segments);
     unsigned long thread_id = PyThread_get_thread_ident();
+    Released released = {0};
     for (Py_ssize_t i = 0; i < self->strand_count; i++) {
         Strand *strand = self->strands[i];
         if (current_strand == strand)
             current_strand = NULL;
         if (strand->ended || strand->thread_id == thread_id) {
-            strand_free(strand);
+            strand_free(strand, &released);
         }
         else {
             /* Another thread may still point at it: leave an empty shell that belongs to nobody. */
-            strand_empty(strand);
+            strand_empty(strand, &released);
             strand->recorder = NULL;
         }
     }
@@ -121,6 +122,7 @@ recorder_dealloc(Recorder *self)
     shared_free(self->ground);
     Py_XDECREF(self->clock);
     Py_TYPE(self)->tp_free((PyObject *)self);
+    release_now(&released);
 }
 
 static PyObject *
@@ -147,15 +149,14 @@ recorder_stop(Recorder *self, PyObject *nothing)
 {
     if (self->starts == 0 || --self->starts > 0)
         Py_RETURN_NONE;
+    Released released = {0};
     uint64_t now_ns = recorder_now_ns(self);
     self->enabled = 0;
     unlink_started(self);
     self->profiled_ns += now_ns - self->started_ns;
     for (Py_ssize_t i = 0; i < self->strand_count; i++) {
         Strand *strand = self->strands[i];
-        while (strand->depth > 0)
-            strand_close_top(strand, strand->ended ? strand->ended_ns : now_ns, 0);
-        strand->frames[0].absorbed = 0;
+        strand_close_all(strand, strand->ended ? strand->ended_ns : now_ns, &released);
     }
     for (size_t i = 0; i < self->segment_capacity; i++) {
         for (Segment *segment = self->segments[i]; segment != NULL;) {
@@ -166,12 +167,14 @@ recorder_stop(Recorder *self, PyObject *nothing)
         self->segments[i] = NULL;
     }
     self->segment_count = 0;
+    release_now(&released);
     Py_RETURN_NONE;
 }
 
 static PyObject *
 recorder_reset(Recorder *self, PyObject *nothing)
 {
+    Released released = {0};
     recorder_drop_segments(self);
     self->epoch++;
     self->generation++;
@@ -179,10 +182,10 @@ recorder_reset(Recorder *self, PyObject *nothing)
     for (Py_ssize_t i = 0; i < self->strand_count; i++) {
         Strand *strand = self->strands[i];
         if (strand->ended) {
-            strand_free(strand);
+            strand_free(strand, &released);
         }
         else {
-            strand_empty(strand);
+            strand_empty(strand, &released);
             if (!self->has_home || strand->thread_id != self->home_thread_id)
                 strand->root->shared = self->ground;
             self->strands[kept++] = strand;
@@ -195,6 +198,7 @@ recorder_reset(Recorder *self, PyObject *nothing)
     self->out_of_order = self->unmatched_exits = self->unseen_suspensions = 0;
     self->profiled_ns = 0;
     self->started_ns = recorder_now_ns(self);
+    release_now(&released);
     Py_RETURN_NONE;
 }
 

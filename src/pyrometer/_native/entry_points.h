@@ -33,12 +33,9 @@ static inline void
 about_to_resume(PyObject *generator)
 {
     for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-        if (UNLIKELY(recorder->segment_count > 0)) {
-            /* One that has started is the one that was suspended, even if its weak references are
-             * dead: an asynchronous generator is dropped first and closed later. */
-            int started = ((PyGenObject *)generator)->gi_frame_state != FRAME_CREATED;
-            recorder_resume(recorder, generator, started);
-        }
+        if (UNLIKELY(recorder->segment_count > 0))
+            /* An asynchronous generator is dropped first and closed later, its weak references dead. */
+            recorder_resume(recorder, generator, PyObject_GC_IsFinalized(generator));
 }
 
 static inline void
@@ -162,6 +159,21 @@ ENTRY_POINTS(wrapped_coroutine, HELD)
 ENTRY_POINTS(asend, HELD)
 ENTRY_POINTS(athrow, HELD)
 
+/* A generator or coroutine that is dropped is closed past all its entry points. */
+#define FINALIZER(NAME)                                                                            \
+    static destructor NAME##_finalize_original;                                                    \
+    static void NAME##_finalize(PyObject *self)                                                    \
+    {                                                                                              \
+        for (Recorder *recorder = started_recorders; recorder; recorder = recorder->next_started)  \
+            if (recorder->segment_count > 0)                                                       \
+                recorder_resume(recorder, self, 1);                                                \
+        NAME##_finalize_original(self);                                                            \
+        for (Recorder *recorder = started_recorders; recorder; recorder = recorder->next_started)  \
+            recorder_finish(recorder, self);                                                       \
+    }
+FINALIZER(generator)
+FINALIZER(coroutine)
+
 typedef void (*AnyFunction)(void);
 
 static PyMethodDef *
@@ -179,7 +191,7 @@ swap_method(PyTypeObject *type, const char *name, int flags, AnyFunction ours, P
             int install)
 {
     PyMethodDef *definition = method_of(type, name, flags);
-    if (definition == NULL)
+    if (definition == NULL || (definition->ml_meth == (PyCFunction)ours) == install)
         return;
     if (install) {
         *original = definition->ml_meth;
@@ -193,6 +205,8 @@ swap_method(PyTypeObject *type, const char *name, int flags, AnyFunction ours, P
 #define SWAP_SLOT(slot, NAME, WHICH, install)                                                      \
     do {                                                                                           \
         if ((slot) == NULL)                                                                        \
+            break;                                                                                 \
+        if (((slot) == NAME##_##WHICH) == (install))                                               \
             break;                                                                                 \
         if (install) {                                                                             \
             NAME##_##WHICH##_original = (slot);                                                    \
@@ -220,6 +234,8 @@ swap_method(PyTypeObject *type, const char *name, int flags, AnyFunction ours, P
 static void
 swap_entry_points(int install)
 {
+    SWAP_SLOT(PyGen_Type.tp_finalize, generator, finalize, install);
+    SWAP_SLOT(PyCoro_Type.tp_finalize, coroutine, finalize, install);
     SWAP_TYPE(PyGen_Type, generator, install);
     SWAP_TYPE(PyCoro_Type, coroutine, install);
     SWAP_TYPE(_PyCoroWrapper_Type, wrapped_coroutine, install);

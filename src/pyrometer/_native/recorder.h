@@ -74,6 +74,7 @@ static PyObject *describe_current_thread; /* from threads.py */
 #define THREAD_LOCAL static __thread
 #endif
 THREAD_LOCAL Strand *current_strand;
+THREAD_LOCAL uint64_t ended_state_id; /* the thread state whose end was noted: it records no more */
 
 static uint64_t
 python_clock_ns(Recorder *recorder)

@@ -12,7 +12,8 @@ prepare_owner(Recorder *recorder, PyObject *owner)
 {
     SavedError error = save_error();
     if (watch_owner(owner) < 0) {
-        PyErr_Clear();
+        if (PyErr_Occurred())
+            swallow_error();
         recorder->unseen_suspensions++;
     }
     restore_error(error);
@@ -33,6 +34,8 @@ recorder_enter(Recorder *recorder, Scope *scope, PyObject *owner)
         if (owner != NULL)
             prepare_owner(recorder, owner);
     }
+    if (UNLIKELY(!recorder->enabled))
+        return; /* stopped by another thread while Python code ran in here */
     Frame *top = &strand->frames[strand->depth];
     Node *node;
     if (UNLIKELY(top->ghost)) {
@@ -55,9 +58,18 @@ recorder_enter(Recorder *recorder, Scope *scope, PyObject *owner)
             scope->cached_generation = recorder->generation;
         }
     }
+    if (UNLIKELY(recorder->clock != NULL)) {
+        uint64_t epoch = recorder->epoch, now_ns = python_clock_ns(recorder);
+        if (epoch != recorder->epoch || !recorder->enabled)
+            return;
+        Frame *frame = strand_push(strand, node, owner);
+        if (frame != NULL)
+            frame_begin_slice(frame, now_ns);
+        return;
+    }
     Frame *frame = strand_push(strand, node, owner);
     if (LIKELY(frame != NULL))
-        frame_begin_slice(frame, recorder_now_ns(recorder));
+        frame_begin_slice(frame, clock_now_ns());
 }
 
 static Py_ssize_t

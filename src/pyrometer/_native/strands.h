@@ -45,6 +45,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     frame->absorbed = 0;
     frame->passed = 0;
     frame->ghost = 0;
+    frame->dying = 0;
     if (UNLIKELY(owner != NULL)) {
         Py_INCREF(owner);
         strand->owned++;
@@ -61,10 +62,59 @@ strand_close_top(Strand *strand, uint64_t now_ns, int completed)
         node_record_call(frame->node, frame->active_ns);
     else
         frame->node->open_calls++;
+    if (UNLIKELY(frame->ghost))
+        frame->node->references--;
     if (UNLIKELY(frame->owner != NULL)) {
         strand->owned--;
         Py_CLEAR(frame->owner);
     }
+}
+
+/* Owners to let go of once an update is complete: the last reference runs the program's code. */
+typedef struct {
+    PyObject **owners;
+    size_t count, capacity;
+} Released;
+
+static void
+release_later(Released *released, PyObject *owner)
+{
+    if (owner == NULL)
+        return;
+    if (released->count == released->capacity) {
+        size_t capacity = released->capacity ? released->capacity * 2 : 16;
+        PyObject **owners = realloc(released->owners, capacity * sizeof *owners);
+        if (owners == NULL)
+            return; /* leaked rather than run in the middle */
+        released->owners = owners;
+        released->capacity = capacity;
+    }
+    released->owners[released->count++] = owner;
+}
+
+static void
+release_now(Released *released)
+{
+    for (size_t i = 0; i < released->count; i++)
+        Py_DECREF(released->owners[i]);
+    free(released->owners);
+}
+
+/* Count everything open as left open at now_ns. */
+static void
+strand_close_all(Strand *strand, uint64_t now_ns, Released *released)
+{
+    for (; strand->depth > 0;) {
+        Frame *frame = &strand->frames[strand->depth--];
+        frame_end_slice(frame, now_ns);
+        frame->node->open_calls++;
+        if (frame->ghost)
+            frame->node->references--;
+        release_later(released, frame->owner);
+        frame->owner = NULL;
+    }
+    strand->owned = 0;
+    strand->frames[0].absorbed = 0;
 }
 
 /* Strands. */
@@ -103,19 +153,22 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
 }
 
 static void
-strand_drop_frames(Strand *strand)
+strand_drop_frames(Strand *strand, Released *released)
 {
-    for (; strand->depth > 0; strand->depth--)
-        Py_CLEAR(strand->frames[strand->depth].owner);
+    while (strand->depth > 0) {
+        Frame *frame = &strand->frames[strand->depth--];
+        release_later(released, frame->owner);
+        frame->owner = NULL;
+    }
     strand->owned = 0;
     strand->frames[0].absorbed = 0;
 }
 
 /* Frees the strand with its nodes. The parent's node, which may be gone already, is not touched. */
 static void
-strand_free(Strand *strand)
+strand_free(Strand *strand, Released *released)
 {
-    strand_drop_frames(strand);
+    strand_drop_frames(strand, released);
     node_free_tree(strand->root);
     Py_CLEAR(strand->thread_name);
     free(strand->table);
@@ -125,9 +178,9 @@ strand_free(Strand *strand)
 
 /* Forget what was recorded but stay valid for the thread that holds this strand. */
 static void
-strand_empty(Strand *strand)
+strand_empty(Strand *strand, Released *released)
 {
-    strand_drop_frames(strand);
+    strand_drop_frames(strand, released);
     Node *root = strand->root;
     for (Node *child = root->first_child; child != NULL;) {
         Node *next = child->next_sibling;
@@ -147,6 +200,7 @@ static void
 recorder_fold_finished_strands(Recorder *recorder)
 {
     Py_ssize_t kept = 0;
+    Released none = {0}; /* a finished strand has no frames */
     for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
         Strand *strand = recorder->strands[i];
         Strand *target = NULL;
@@ -168,7 +222,7 @@ recorder_fold_finished_strands(Recorder *recorder)
         recorder->node_count -= node_absorb(target, target->root, strand->root) - 1;
         strand->root = node_new(other_name, 0, NULL, NULL); /* absorbed; strand_free wants one */
         if (strand->root != NULL)
-            strand_free(strand);
+            strand_free(strand, &none);
     }
     recorder->strand_count = kept;
     recorder->generation++;
@@ -178,17 +232,22 @@ static void
 thread_ended(PyObject *capsule)
 {
     unsigned long thread_id = (unsigned long)(uintptr_t)PyCapsule_GetContext(capsule);
+    Released released = {0};
     for (Recorder *recorder = alive_recorders; recorder != NULL; recorder = recorder->next_alive) {
         for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
             Strand *strand = recorder->strands[i];
             if (strand->thread_id == thread_id && !strand->ended) {
                 strand->ended = 1;
                 strand->ended_ns = recorder_now_ns(recorder);
+                strand_close_all(strand, strand->ended_ns, &released);
             }
         }
     }
-    if (thread_id == PyThread_get_thread_ident())
+    if (thread_id == PyThread_get_thread_ident()) {
         current_strand = NULL;
+        ended_state_id = PyThreadState_GetID(PyThreadState_Get());
+    }
+    release_now(&released);
 }
 
 /* Leave word to be told when the thread ends: an object that dies with the thread's state. */
@@ -221,8 +280,10 @@ recorder_find_strand(Recorder *recorder)
     for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
         strand = recorder->strands[i];
         if (strand->thread_id == thread_id && !strand->ended &&
-            (found == NULL || strand->outer == found))
+            strand != found && (found == NULL || strand->outer == found)) {
             found = strand;
+            i = -1; /* a reused strand stands before the one it is in: look again from the start */
+        }
     }
     if (found != NULL)
         current_strand = found;
@@ -248,7 +309,6 @@ recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *threa
         if (strand->ended && strand->thread_id == thread_id &&
             PyUnicode_Compare(strand->thread_name, thread_name) == 0 &&
             strand->parent == parent) {
-            strand_drop_frames(strand);
             strand->ended = 0;
             strand->outer = NULL;
             return strand;
@@ -279,6 +339,10 @@ recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *threa
 static Strand *
 recorder_make_strand(Recorder *recorder, PyObject *position)
 {
+    if (ended_state_id != 0 && ended_state_id == PyThreadState_GetID(PyThreadState_Get())) {
+        recorder->strands_lost++;
+        return NULL;
+    }
     SavedError error = save_error();
     Strand *strand = NULL;
     PyObject *description = PyObject_CallNoArgs(describe_current_thread);
@@ -292,7 +356,7 @@ recorder_make_strand(Recorder *recorder, PyObject *position)
     }
     if (PyErr_Occurred()) {
         recorder->strands_lost++;
-        PyErr_Clear();
+        swallow_error();
     }
     Py_XDECREF(description);
     restore_error(error);

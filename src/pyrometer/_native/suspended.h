@@ -97,18 +97,24 @@ segments_grow(Recorder *recorder)
 static void
 recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t now_ns)
 {
-    Py_ssize_t length = strand->depth - index + 1;
     PyObject *owner = strand->frames[index].owner;
     SavedError error = save_error();
+    /* One that is being dropped has had its weak references cleared: a new one would outlive it. */
+    int dying = strand->frames[index].dying;
+    /* On 3.11 a collection may run in here, and with it scopes on this very strand. */
+    int collecting = PyGC_Disable();
+    PyObject *weak = dying ? NULL : PyWeakref_NewRef(owner, NULL);
+    if (collecting)
+        PyGC_Enable();
+    Py_ssize_t length = strand->depth - index + 1;
     Segment *segment = malloc(sizeof *segment + (size_t)length * sizeof(Frame));
-    PyObject *weak = PyWeakref_NewRef(owner, NULL);
     if (segment == NULL || weak == NULL ||
         (recorder->segment_count >= recorder->segment_capacity && segments_grow(recorder) < 0)) {
         /* Without memory: close them here, as open calls. */
         PyErr_Clear();
         Py_XDECREF(weak);
         free(segment);
-        recorder->unseen_suspensions++;
+        recorder->unseen_suspensions += !dying;
         while (strand->depth >= index)
             strand_close_top(strand, now_ns, 0);
         restore_error(error);
@@ -124,7 +130,7 @@ recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t
         Frame *frame = &strand->frames[index + i];
         frame_end_slice(frame, now_ns);
         frame->suspended_at_ns = now_ns;
-        frame->node->references++;
+        frame->node->references += !frame->ghost;
         held[i] = frame->owner;
         strand->owned -= frame->owner != NULL;
         segment->frames[i] = *frame;
@@ -161,19 +167,23 @@ recorder_suspend(Recorder *recorder, PyObject *owner)
 static void
 recorder_resume(Recorder *recorder, PyObject *owner, int dying)
 {
+    if (segment_link(recorder, owner) == NULL)
+        return;
+    /* Both may run Python code, and with it anything: so before the segment is taken out. */
+    Strand *strand = recorder_strand(recorder);
+    uint64_t now_ns = recorder_now_ns(recorder);
     Segment **link = segment_link(recorder, owner);
-    if (link == NULL)
+    if (link == NULL || !recorder->enabled)
         return;
     Segment *segment = *link;
     *link = segment->next;
     recorder->segment_count--;
-    uint64_t now_ns = recorder_now_ns(recorder);
-    Strand *strand = recorder_strand(recorder);
     if (strand == NULL || !(dying || owner_is_alive(segment))) {
         /* Another generator at the address of one that is gone. */
         segment_give_up(segment, now_ns);
         return;
     }
+    int dropped = !PyAsyncGen_CheckExact(owner) && !owner_is_alive(segment);
     for (Py_ssize_t i = 0; i < segment->length; i++) {
         Frame *kept = &segment->frames[i];
         Node *node = kept->node;
@@ -188,10 +198,13 @@ recorder_resume(Recorder *recorder, PyObject *owner, int dying)
             ghost = place == NULL;
             node = ghost ? node : place;
         }
+        if (ghost)
+            node->references++; /* it may stand in another strand, which must not be folded */
         Frame *frame = strand_push(strand, node, owner);
         if (frame == NULL)
             break;
         frame->ghost = ghost;
+        frame->dying = dropped;
         frame->active_ns = kept->active_ns;
         frame->absorbed = kept->absorbed;
         frame_begin_slice(frame, now_ns);
@@ -215,7 +228,7 @@ recorder_settle(Recorder *recorder, Strand *strand, PyObject *owner, int leaving
         }
     }
     if (owner != NULL && recorder->segment_count > 0)
-        recorder_resume(recorder, owner, leaving);
+        recorder_resume(recorder, owner, leaving || PyObject_GC_IsFinalized(owner));
 }
 
 #endif

@@ -67,43 +67,51 @@ if sys.version_info >= (3, 12):
                 sys.monitoring.events.PY_RESUME: on_resume,
                 sys.monitoring.events.PY_THROW: on_resume,
             }
-            self._tool_id: int | None = None
+            # At most one entry. A dictionary, because setdefault and pop cannot be interrupted by
+            # another thread, and a lock would be one more thing to lose in a fork.
+            self._tool_ids: dict[str, int] = {}
             self._watched: dict[int, CodeType] = {}
 
         def watch(self, code: CodeType) -> bool:
             """From now on report this code; False if other tools hold every place."""
             if id(code) in self._watched:
                 return True
-            if self._tool_id is None and not self._claim():
+            tool_id = self._claim()
+            if tool_id is None:
                 return False
             self._watched[id(code)] = code
             events = sys.monitoring.events
-            sys.monitoring.set_local_events(self._tool_id, code, events.PY_YIELD | events.PY_RESUME)
+            sys.monitoring.set_local_events(tool_id, code, events.PY_YIELD | events.PY_RESUME)
             return True
 
         def release(self) -> None:
             """Report nothing any more, and leave the interpreter as it was."""
-            if self._tool_id is None:
+            tool_id = self._tool_ids.pop("ours", None)
+            if tool_id is None:
                 return
-            for code in self._watched.values():
-                sys.monitoring.set_local_events(self._tool_id, code, 0)
-            self._watched.clear()
-            sys.monitoring.set_events(self._tool_id, 0)
+            while self._watched:
+                _, code = self._watched.popitem()
+                sys.monitoring.set_local_events(tool_id, code, 0)
+            sys.monitoring.set_events(tool_id, 0)
             for event in self._callbacks:
-                sys.monitoring.register_callback(self._tool_id, event, None)
-            sys.monitoring.free_tool_id(self._tool_id)
-            self._tool_id = None
+                sys.monitoring.register_callback(tool_id, event, None)
+            sys.monitoring.free_tool_id(tool_id)
 
-        def _claim(self) -> bool:
-            for tool_id in _TOOL_IDS:
-                if sys.monitoring.get_tool(tool_id) is None:
+        def _claim(self) -> int | None:
+            """Our tool id; two threads that ask at once get the same."""
+            for tool_id in () if "ours" in self._tool_ids else _TOOL_IDS:
+                try:
                     sys.monitoring.use_tool_id(tool_id, "pyrometer")
-                    for event, callback in self._callbacks.items():
-                        sys.monitoring.register_callback(tool_id, event, callback)
-                    sys.monitoring.set_events(tool_id, sys.monitoring.events.PY_THROW)
-                    self._tool_id = tool_id
-                    return True
-            return False
+                except ValueError:  # somebody else's
+                    continue
+                if self._tool_ids.setdefault("ours", tool_id) != tool_id:
+                    sys.monitoring.free_tool_id(tool_id)
+                    break
+                for event, callback in self._callbacks.items():
+                    sys.monitoring.register_callback(tool_id, event, callback)
+                sys.monitoring.set_events(tool_id, sys.monitoring.events.PY_THROW)
+                break
+            return self._tool_ids.get("ours")
 
     def _on_yield(*_event: object) -> None:
         for recorder in recorders:

@@ -44,6 +44,15 @@ restore_error(SavedError error)
 }
 #endif
 
+/* An error of ours is not the program's; but Ctrl-C that came meanwhile is, and comes again. */
+static inline void
+swallow_error(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        PyErr_SetInterrupt();
+    PyErr_Clear();
+}
+
 /* Sparse histogram: open addressing, keys are bucket + 1, 0 is empty. */
 typedef struct {
     uint16_t *keys;
@@ -81,6 +90,7 @@ typedef struct {
     uint64_t slice_start_ns, active_ns, suspended_at_ns;
     uint64_t absorbed;
     int passed; /* resumed only for a delegate that throw() went straight to */
+    int dying;  /* its owner is being dropped: if it yields again nobody can resume it */
     int ghost;  /* found no place when it was resumed: open, but its time is not counted */
 } Frame;
 

@@ -210,7 +210,11 @@ class ThreadEnd:
 
     def __del__(self) -> None:
         for strand in self.strands:
-            strand.ended_ns = self.clock()
+            if strand.ended_ns is None:
+                strand.ended_ns = self.clock()
+                while len(strand.frames) > 1:
+                    close_top(strand, strand.ended_ns, completed=False)
+                strand.frames[0].absorbed = 0
 
 
 class Survey:

@@ -22,9 +22,16 @@ watch_owner(PyObject *owner)
         Py_DECREF(code);
         return 0;
     }
-    if (monitor == NULL && (monitor = make_monitor()) == NULL) {
-        Py_DECREF(code);
-        return -1;
+    if (monitor == NULL) {
+        PyObject *made = make_monitor(); /* another thread may have made one meanwhile */
+        if (made == NULL) {
+            Py_DECREF(code);
+            return -1;
+        }
+        if (monitor == NULL)
+            monitor = made;
+        else
+            Py_DECREF(made);
     }
     PyObject *watched = PyObject_CallMethod(monitor, "watch", "O", code);
     int failed = watched == NULL || !PyObject_IsTrue(watched);
@@ -126,6 +133,7 @@ begin_watching(void)
 static void
 end_watching(void)
 {
+    SavedError error = save_error();
     Py_CLEAR(last_watched_code);
     if (monitor != NULL) {
         PyObject *released = PyObject_CallMethod(monitor, "release", NULL);
@@ -133,6 +141,7 @@ end_watching(void)
             PyErr_WriteUnraisable(monitor);
         Py_XDECREF(released);
     }
+    restore_error(error);
 }
 #else
 static int
