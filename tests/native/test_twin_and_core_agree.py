@@ -90,9 +90,10 @@ class Machine:
             self.recorder.scope(operands[0]).__exit__(None, None, None)
         elif kind == "drop":
             generator = self.generators.get(operands[0])
+            if generator is None or getgeneratorstate(generator) == GEN_RUNNING:
+                return
             # Closing one that waits for another is the one known difference, see docs/recorder.md.
-            droppable = generator is not None and generator.gi_yieldfrom is None
-            if droppable and getgeneratorstate(generator) != GEN_RUNNING:
+            if generator.gi_yieldfrom is None:
                 del self.generators[operands[0]]
         else:
             self.resume(kind, operands[0])

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pyrometer._native.twin_tree import RawNode
 
 _LOSS_TEXTS = {
-    "places": 'more than 20,000 places in the call tree: the rest stands together as "(other)"',
+    "places": 'scopes that found the call tree full (20,000 places, 1,000 of them kept for "(other)"): '
+    'they stand together as "(other)"',
     "depth": 'scopes nested deeper than 1,000: the deeper ones stand together as "(other)"',
     "threads": "more threads than are kept apart: their scopes are not seen",
     "out_of_order": "scopes closed out of order: closed with the scope around them",
