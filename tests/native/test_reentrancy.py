@@ -2,7 +2,6 @@
 
 import gc
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -39,7 +38,6 @@ def test_a_collection_that_enters_scopes_while_a_generator_is_suspended(recorder
         with recorder.scope("a"), recorder.scope("b"), recorder.scope("c"):
             yield [[] for _ in range(20)]
 
-    references = sys.getrefcount(None)
     with InACollection(recorder):
         for _ in range(50):
             list(work())
@@ -47,7 +45,6 @@ def test_a_collection_that_enters_scopes_while_a_generator_is_suspended(recorder
     assert nodes["a", "b", "c"].calls == nodes["a",].calls == 50
     assert losses(recorder) == {}
     assert_conserved(recorder)
-    assert abs(sys.getrefcount(None) - references) < 100
 
 
 def test_reset_may_drop_the_last_reference_to_a_generator(implementation: ModuleType, clock: Clock) -> None:
