@@ -281,13 +281,12 @@ recorder_leave_position(Recorder *self, PyObject *nothing)
     Strand *strand = recorder_find_strand(self);
     if (strand == NULL)
         Py_RETURN_NONE;
-    uint64_t now_ns = recorder_now_ns(self);
-    while (strand->depth > 0)
-        strand_close_top(strand, now_ns, 0);
-    strand->frames[0].absorbed = 0;
+    Released released = {0};
+    strand->ended_ns = recorder_now_ns(self);
+    strand_close_all(strand, strand->ended_ns, &released);
     strand->ended = 1;
-    strand->ended_ns = now_ns;
     current_strand = strand->outer;
+    release_now(&released);
     Py_RETURN_NONE;
 }
 

@@ -7,7 +7,7 @@
 #include "watching.h"
 
 /* A scope entered by a generator or coroutine. */
-static Py_ssize_t
+static void
 prepare_owner(Recorder *recorder, PyObject *owner)
 {
     SavedError error = save_error();
@@ -17,7 +17,6 @@ prepare_owner(Recorder *recorder, PyObject *owner)
         recorder->unseen_suspensions++;
     }
     restore_error(error);
-    return 0;
 }
 
 /* Entering and leaving. */
@@ -58,18 +57,18 @@ recorder_enter(Recorder *recorder, Scope *scope, PyObject *owner)
             scope->cached_generation = recorder->generation;
         }
     }
+    /* A clock in Python may do anything, so it is read before the push; the machine's comes last,
+     * so that what a scope costs is not in it. */
+    uint64_t now_ns = 0;
     if (UNLIKELY(recorder->clock != NULL)) {
-        uint64_t epoch = recorder->epoch, now_ns = python_clock_ns(recorder);
+        uint64_t epoch = recorder->epoch;
+        now_ns = python_clock_ns(recorder);
         if (epoch != recorder->epoch || !recorder->enabled)
             return;
-        Frame *frame = strand_push(strand, node, owner);
-        if (frame != NULL)
-            frame_begin_slice(frame, now_ns);
-        return;
     }
     Frame *frame = strand_push(strand, node, owner);
     if (LIKELY(frame != NULL))
-        frame_begin_slice(frame, clock_now_ns());
+        frame_begin_slice(frame, LIKELY(recorder->clock == NULL) ? clock_now_ns() : now_ns);
 }
 
 static Py_ssize_t

@@ -53,8 +53,10 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     return frame;
 }
 
-static inline void
-strand_close_top(Strand *strand, uint64_t now_ns, int completed)
+/* Ends the innermost open call: counted, or as one that was left open. Returns the frame's
+ * reference to its owner, if it has one, for the caller to give back. */
+static inline PyObject *
+strand_pop(Strand *strand, uint64_t now_ns, int completed)
 {
     Frame *frame = &strand->frames[strand->depth--];
     frame_end_slice(frame, now_ns);
@@ -64,10 +66,18 @@ strand_close_top(Strand *strand, uint64_t now_ns, int completed)
         frame->node->open_calls++;
     if (UNLIKELY(frame->ghost))
         frame->node->references--;
-    if (UNLIKELY(frame->owner != NULL)) {
+    PyObject *owner = frame->owner;
+    if (UNLIKELY(owner != NULL)) {
         strand->owned--;
-        Py_CLEAR(frame->owner);
+        frame->owner = NULL;
     }
+    return owner;
+}
+
+static inline void
+strand_close_top(Strand *strand, uint64_t now_ns, int completed)
+{
+    Py_XDECREF(strand_pop(strand, now_ns, completed));
 }
 
 /* Owners to let go of once an update is complete: the last reference runs the program's code. */
@@ -104,16 +114,8 @@ release_now(Released *released)
 static void
 strand_close_all(Strand *strand, uint64_t now_ns, Released *released)
 {
-    for (; strand->depth > 0;) {
-        Frame *frame = &strand->frames[strand->depth--];
-        frame_end_slice(frame, now_ns);
-        frame->node->open_calls++;
-        if (frame->ghost)
-            frame->node->references--;
-        release_later(released, frame->owner);
-        frame->owner = NULL;
-    }
-    strand->owned = 0;
+    while (strand->depth > 0)
+        release_later(released, strand_pop(strand, now_ns, 0));
     strand->frames[0].absorbed = 0;
 }
 
