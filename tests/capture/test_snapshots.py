@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pyrometer.capture.snapshots import losses_in, strands_in
-from pyrometer.record.run import ScopeNode, Strand, StrandParent
+from pyrometer.record.values import ScopeNode, Strand, StrandParent
 
 pytestmark = pytest.mark.usefixtures("clean_recorder")
 

@@ -5,19 +5,8 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from pyrometer.record.run import (
-    GitState,
-    Loss,
-    Machine,
-    Outcome,
-    OwnCost,
-    Program,
-    Run,
-    ScopeNode,
-    Software,
-    Strand,
-    StrandParent,
-)
+from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Program, Run, Software
+from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
 
 LARGEST = 2**63 - 1

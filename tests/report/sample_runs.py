@@ -2,19 +2,8 @@
 
 from collections.abc import Sequence
 
-from pyrometer.record.run import (
-    GitState,
-    Loss,
-    Machine,
-    Outcome,
-    OwnCost,
-    Program,
-    Run,
-    ScopeNode,
-    Software,
-    Strand,
-    StrandParent,
-)
+from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Program, Run, Software
+from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
 
 MS = 1_000_000

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from pyrometer.record.run import Run, Strand, StrandParent
+from pyrometer.record.run import Run
+from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.document import build_document
 from pyrometer.report.tree_rows import RowKind, TreeRow

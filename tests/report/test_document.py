@@ -3,7 +3,8 @@ import re
 
 import pytest
 
-from pyrometer.record.run import GitState, Machine, Outcome, Run, Strand
+from pyrometer.record.run import GitState, Machine, Outcome, Run
+from pyrometer.record.values import Strand
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.document import build_document
 from pyrometer.report.tree_rows import DEEPEST, RowKind, TreeRow

@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.cells import cell_len
 
-from pyrometer.record.run import Loss, Outcome, Run, Strand, StrandParent
+from pyrometer.record.run import Loss, Outcome, Run
+from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.safe_text import shorten_middle
 from tests.report.sample_runs import (

@@ -10,7 +10,8 @@ included, and that can be far deeper than Python's stack.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pyrometer.record.run import Run, ScopeNode, Strand
+from pyrometer.record.run import Run
+from pyrometer.record.values import ScopeNode, Strand
 from pyrometer.stats.buckets import Buckets, merge_buckets
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyrometer.capture import processes
 from pyrometer.capture.losses import failures
-from pyrometer.record.run import Loss, ScopeNode, Strand, StrandParent
+from pyrometer.record.run import Loss
+from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.units import format_duration
 
 if TYPE_CHECKING:

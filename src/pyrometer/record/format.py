@@ -12,8 +12,9 @@ from collections.abc import Callable
 import msgspec
 
 from pyrometer.errors import RunFileError
-from pyrometer.record.run import FORMAT_NAME, FORMAT_VERSION, Count, Run
+from pyrometer.record.run import FORMAT_NAME, FORMAT_VERSION, Run
 from pyrometer.record.validation import first_problem
+from pyrometer.record.values import Count
 
 # A decoded value takes up to some 150 bytes, and every value but the first of a list or an object
 # follows a comma: so this bounds the memory that a small hostile file can claim. The largest

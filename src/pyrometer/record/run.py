@@ -9,70 +9,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.record.torch_run import TorchRun
+from pyrometer.record.values import MAX_STRANDS, Count, Nanoseconds, ScopeNode, Strand, Value
+
 FORMAT_NAME: Literal["pyrometer-run"] = "pyrometer-run"
 FORMAT_VERSION: Literal[1] = 1
 
-# Twice what the recorder can make, so that its bounds can grow without a new format.
-MAX_NODES = 40_000
-MAX_STRANDS = 8_192
-MAX_BUCKET = 2_047
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Bucket = Annotated[int, msgspec.Meta(ge=0, le=MAX_BUCKET)]
-BucketCalls = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-
-
-class Value(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A frozen value of the record; each subclass is keyword-only."""
-
-
-class ScopeNode(Value, frozen=True, kw_only=True):
-    """One scope at one place in the call tree of one strand, all its calls together.
-
-    ``total_ns`` is the time the scope was open and running. It counts every slice of
-    a call that was suspended in between; the time suspended is ``suspended_ns``, apart.
-    ``calls`` counts finished calls, and ``min_ns``, ``max_ns`` and ``buckets`` describe
-    those; ``open_calls`` counts the ones still open when the record was taken, whose time
-    so far is in ``total_ns``. The children's totals never exceed ``total_ns``.
-    ``wall_ns`` is set on parallel scopes: the time at least one thread was inside.
-    """
-
-    name: str
-    parent: Count | None = None
-    """Index of the enclosing node in the same strand; smaller than this node's own."""
-    calls: Count = 0
-    open_calls: Count = 0
-    total_ns: Nanoseconds = 0
-    min_ns: Nanoseconds | None = None
-    max_ns: Nanoseconds | None = None
-    """Like ``min_ns``, set exactly when ``calls`` is not 0."""
-    suspended_ns: Nanoseconds = 0
-    wall_ns: Nanoseconds | None = None
-    buckets: Annotated[tuple[tuple[Bucket, BucketCalls], ...], msgspec.Meta(max_length=MAX_BUCKET + 1)] = ()
-    """(bucket, calls) pairs in ascending order, ``calls`` in all; see ``pyrometer.stats.buckets``."""
-
-
-class StrandParent(Value, frozen=True, kw_only=True):
-    """The scope a thread was started in: a node of an earlier strand."""
-
-    strand: Count
-    node: Count
-
-
-class Strand(Value, frozen=True, kw_only=True):
-    """The call tree of one thread, under the scope that started it.
-
-    A pool's thread that worked for several scopes has one strand for each.
-    ``nodes`` stand in pre-order: a parent before its children.
-    """
-
-    thread_id: Count
-    thread_name: str
-    parent: StrandParent | None = None
-    threads: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] = 1
-    """How many finished threads are folded together here."""
-    nodes: Annotated[tuple[ScopeNode, ...], msgspec.Meta(max_length=MAX_NODES)] = ()
+MAX_MEMORY_SAMPLES = 1_024
 
 
 class Loss(Value, frozen=True, kw_only=True):
@@ -93,11 +36,22 @@ class OwnCost(Value, frozen=True, kw_only=True):
     """From the start of the command to the first line of the program, less a plain start."""
     checkpoint_ns: Nanoseconds = 0
     """Spent writing checkpoints, on a thread of its own."""
+    hook_ns: Nanoseconds | None = None
+    """Spent in our hooks around the program's PyTorch calls, timed there; None without PyTorch."""
 
     @property
     def scopes_ns(self) -> int:
         """The scopes' cost over the whole run."""
         return round(self.scope_ns * self.scope_entries)
+
+
+class Memory(Value, frozen=True, kw_only=True):
+    """The process's resident memory."""
+
+    peak_bytes: Count
+    """The most since the process began, by the system's own count."""
+    series: Annotated[tuple[tuple[Nanoseconds, Count], ...], msgspec.Meta(max_length=MAX_MEMORY_SAMPLES)] = ()
+    """(time since recording began, bytes) pairs in order of time."""
 
 
 class GitState(Value, frozen=True, kw_only=True):
@@ -137,7 +91,7 @@ class Software(Value, frozen=True, kw_only=True):
     python_implementation: str
     garbage_collector: str
     """``on (700, 10, 10)`` with its thresholds, or ``off``."""
-    packages: dict[str, str] = {}
+    packages: dict[str, str] = msgspec.field(default_factory=dict)
     """Version of each imported package that states one."""
 
 
@@ -170,6 +124,8 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     software: Software
     outcome: Outcome
     strands: Annotated[tuple[Strand, ...], msgspec.Meta(max_length=MAX_STRANDS)] = ()
+    memory: Memory | None = None
+    torch: TorchRun | None = None
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyrometer.record.run import MAX_NODES, Run, ScopeNode, Strand
+from pyrometer.record.run import Run
+from pyrometer.record.values import MAX_NODES, ScopeNode, Strand
 
 _TIME_WITH_OFFSET = (
     r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
