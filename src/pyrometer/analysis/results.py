@@ -1,10 +1,12 @@
-"""Everything a run says about its scopes, as values for programs and reports."""
+"""Everything a run says, as values for programs and reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
+from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.record.run import Loss, Run
 
 _NAMES_IN_AN_ERROR = 20
@@ -38,6 +40,8 @@ class ThreadResult:
 class Results:
     """The scopes of a run by name, as one tree and by thread; ``results["name"]`` is one of them.
 
+    Of a program that uses PyTorch also its steps, phases, modules and loading, in ``torch``.
+
     ``scopes`` are ordered by ``total_ns``, largest first, then by name.
     """
 
@@ -46,6 +50,10 @@ class Results:
     tree: CallTree
     threads: tuple[ThreadResult, ...]
     losses: tuple[Loss, ...]
+    torch: TorchResults | None
+    """None when the program did not use PyTorch, or it could not be watched."""
+    memory: MemoryResult | None
+    """None when the process's memory was not recorded."""
 
     def __getitem__(self, name: str) -> ScopeSummary:
         for summary in self.scopes:
@@ -63,14 +71,17 @@ class Results:
 
 
 def build_results(run: Run) -> Results:
-    """What a run says about its scopes."""
+    """What a run says."""
     merged = merge_strands(run)
+    torch = build_torch_results(run)
     return Results(
         profiled_ns=run.profiled_ns,
         scopes=summarize_tree(merged.tree),
         tree=merged.tree,
         threads=build_thread_results(run, merged),
         losses=run.losses,
+        torch=torch,
+        memory=build_memory_results(run, None if torch is None else torch.main),
     )
 
 

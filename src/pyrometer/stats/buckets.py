@@ -66,6 +66,15 @@ def merge_buckets(*many: Iterable[tuple[int, int]]) -> Buckets:
     return tuple(sorted(merged.items()))
 
 
+def subtract_buckets(buckets: Iterable[tuple[int, int]], durations_ns: Iterable[int]) -> Buckets:
+    """The histogram without calls of these durations."""
+    left = dict(buckets)
+    for duration_ns in durations_ns:
+        bucket = bucket_of(duration_ns)
+        left[bucket] = left.get(bucket, 0) - 1
+    return tuple(sorted((bucket, count) for bucket, count in left.items() if count > 0))
+
+
 @lru_cache(maxsize=64)
 def _as_written(q: float) -> tuple[int, int]:
     # 0.07 * 100 is a little more than 7 in floating point, which would move the rank up by one.
