@@ -39,11 +39,13 @@ static PyTypeObject Position_Type = {
 static PyObject *
 recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"clock", "max_nodes", "max_depth", NULL};
+    static char *names[] = {"clock", "max_nodes", "max_depth", "suspends", NULL};
     PyObject *clock = Py_None;
+    int suspends = 1;
     unsigned long long max_nodes = 20000;
     Py_ssize_t max_depth = 1000;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OKn", names, &clock, &max_nodes, &max_depth))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OKnp", names, &clock, &max_nodes, &max_depth,
+                                     &suspends))
         return NULL;
     Recorder *self = (Recorder *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -51,6 +53,7 @@ recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     self->clock = clock == Py_None ? NULL : Py_NewRef(clock);
     self->max_nodes = max_nodes;
     self->max_depth = max_depth;
+    self->suspends = suspends;
     self->generation = 1;
     self->ground = calloc(1, sizeof(Shared));
     if (self->ground == NULL) {
@@ -65,6 +68,8 @@ recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 static void
 unlink_started(Recorder *recorder)
 {
+    if (!recorder->suspends)
+        return;
     for (Recorder **link = &started_recorders; *link != NULL; link = &(*link)->next_started) {
         if (*link == recorder) {
             *link = recorder->next_started;
@@ -130,10 +135,12 @@ recorder_start(Recorder *self, PyObject *nothing)
 {
     if (self->starts++ == 0) {
         clock_calibrate();
-        if (started_recorders == NULL)
-            begin_watching();
-        self->next_started = started_recorders;
-        started_recorders = self;
+        if (self->suspends) {
+            if (started_recorders == NULL)
+                begin_watching();
+            self->next_started = started_recorders;
+            started_recorders = self;
+        }
         if (!self->has_home) {
             self->has_home = 1;
             self->home_thread_id = PyThread_get_thread_ident();
@@ -326,6 +333,9 @@ static PyTypeObject Recorder_Type = {
     .tp_new = recorder_new,
 };
 
+/* Needs the recorder's type. */
+#include "watch_type.h"
+
 static PyMethodDef core_functions[] = {
     {"watch_sigterm", watch_sigterm, METH_O, watch_sigterm_doc},
     {"sigterm_heard", sigterm_heard, METH_NOARGS, sigterm_heard_doc},
@@ -358,9 +368,11 @@ PyInit_core(void)
     clock_prepare();
     other_name = PyUnicode_InternFromString("(other)");
     ellipsis = PyUnicode_InternFromString("\xe2\x80\xa6");
-    if (other_name == NULL || ellipsis == NULL || owner_prepare() < 0 || import_threads() < 0)
+    if (other_name == NULL || ellipsis == NULL || owner_prepare() < 0 || import_threads() < 0 ||
+        watch_prepare() != 0)
         return NULL;
-    PyTypeObject *types[] = {&Recorder_Type, &Scope_Type, &Position_Type, &Profiled_Type, &Before_Type};
+    PyTypeObject *types[] = {&Recorder_Type, &Scope_Type, &Position_Type, &Profiled_Type, &Before_Type,
+                             &Watch_Type, &Phased_Type, &ModuleCall_Type, &BackwardMark_Type};
     PyObject *module = PyModule_Create(&core_module);
     if (module == NULL)
         return NULL;

@@ -40,6 +40,7 @@ typedef struct Recorder {
     Shared *ground;          /* where threads that hang nowhere share their wall time */
     unsigned long home_thread_id; /* the thread that switched the recorder on first */
     int has_home;
+    int suspends; /* its scopes may be inside generators and coroutines that stop and go on */
     struct Recorder *next_started, *next_alive;
 } Recorder;
 

@@ -1,0 +1,315 @@
+/* The watch as Python sees it. */
+#ifndef PYROMETER_WATCH_TYPE_H
+#define PYROMETER_WATCH_TYPE_H
+
+#include "module_calls.h"
+
+/* One more phase by that name. Behind the last that fits, all share one. */
+static int
+watch_add_phase(Watch *watch, PyObject *name)
+{
+    if (watch->phase_count == MAX_PHASES)
+        return MAX_PHASES - 1;
+    PyObject *exact = scope_name(name);
+    Scope *scope = exact == NULL ? NULL : scope_new(watch->recorder, exact);
+    Py_XDECREF(exact);
+    if (scope == NULL)
+        return -1;
+    watch->scopes[watch->phase_count] = scope;
+    return watch->phase_count++;
+}
+
+static void
+watch_dealloc(Watch *self)
+{
+    for (int i = 0; i < self->phase_count; i++)
+        Py_XDECREF(self->scopes[i]);
+    Py_XDECREF(self->untracked_forward);
+    Py_XDECREF(self->recomputed);
+    watch_clear_entries(self);
+    free(self->marked);
+    for (WatchThread *thread = self->threads; thread != NULL; thread = thread->next)
+        thread->watch = NULL; /* a thread may still point at its own: left to it */
+    if (current_watch_thread != NULL && current_watch_thread->watch == NULL)
+        current_watch_thread = NULL;
+    Py_XDECREF(self->failed);
+    Py_XDECREF(self->recorder);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *
+watch_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"recorder", "phases", "failed", NULL};
+    PyObject *recorder, *phases, *failed;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!O!O", names, &Recorder_Type, &recorder,
+                                     &PyTuple_Type, &phases, &failed))
+        return NULL;
+    Watch *self = (Watch *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->recorder = (Recorder *)Py_NewRef(recorder);
+    self->failed = Py_NewRef(failed);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(phases); i++) {
+        if (watch_add_phase(self, PyTuple_GET_ITEM(phases, i)) < 0) {
+            Py_DECREF(self);
+            return NULL;
+        }
+    }
+    PyObject *untracked = PyUnicode_InternFromString("forward without gradients");
+    PyObject *recomputed = PyUnicode_InternFromString("recomputed forward");
+    if (untracked != NULL && recomputed != NULL) {
+        self->untracked_forward = scope_new(self->recorder, untracked);
+        self->recomputed = scope_new(self->recorder, recomputed);
+    }
+    Py_XDECREF(untracked);
+    Py_XDECREF(recomputed);
+    if (self->untracked_forward == NULL || self->recomputed == NULL) {
+        Py_DECREF(self);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *
+watch_start(Watch *self, PyObject *nothing)
+{
+    clock_calibrate();
+    if (!self->active) {
+        uint64_t now_ns = recorder_now_ns(self->recorder);
+        for (WatchThread *thread = self->threads; thread != NULL; thread = thread->next) {
+            memset(thread->phase_ns, 0, sizeof thread->phase_ns);
+            memset(thread->phase_bytes, 0, sizeof thread->phase_bytes);
+            memset(thread->phase_allocations, 0, sizeof thread->phase_allocations);
+            thread_mark_switch(thread, now_ns);
+        }
+        self->active = 1;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+watch_stop(Watch *self, PyObject *nothing)
+{
+    self->active = 0;
+    self->detailed = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+watch_reset(Watch *self, PyObject *nothing)
+{
+    watch_clear_entries(self);
+    forget_marked(self);
+    self->hook_ns = self->timed_backward_passes = self->timed_backward_ns = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+watch_phase(Watch *self, PyObject *name)
+{
+    int phase = watch_add_phase(self, name);
+    return phase < 0 ? NULL : PyLong_FromLong(phase);
+}
+
+static PyObject *
+watch_phased(Watch *self, PyObject *arguments)
+{
+    PyObject *function, *begun, *ended;
+    int phase;
+    unsigned int keeps;
+    if (!PyArg_ParseTuple(arguments, "OiIOO", &function, &phase, &keeps, &begun, &ended))
+        return NULL;
+    if (phase < 0 || phase >= self->phase_count)
+        return PyErr_Format(PyExc_ValueError, "there is no phase %d", phase);
+    Phased *phased = (Phased *)wrapper_new(&Phased_Type, self, function, phased_call);
+    if (phased == NULL)
+        return NULL;
+    phased->watch = (Watch *)Py_NewRef(self);
+    phased->phase = phase;
+    phased->keeps = keeps | 1u << phase;
+    phased->begun = begun == Py_None ? NULL : Py_NewRef(begun);
+    phased->ended = ended == Py_None ? NULL : Py_NewRef(ended);
+    return (PyObject *)phased;
+}
+
+static PyObject *
+watch_module_call(Watch *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"function", "keeps", "describe", "root_begun", "root_ended", "measure",
+                            "tracks_gradients", "sequence_number", NULL};
+    PyObject *function, *describe, *root_begun, *root_ended, *measure, *tracks_gradients, *sequence_number;
+    unsigned int keeps;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OIOOOOOO", names, &function, &keeps, &describe,
+                                     &root_begun, &root_ended, &measure, &tracks_gradients,
+                                     &sequence_number))
+        return NULL;
+    ModuleCall *call = (ModuleCall *)wrapper_new(&ModuleCall_Type, self, function, module_call);
+    if (call == NULL)
+        return NULL;
+    call->watch = (Watch *)Py_NewRef(self);
+    call->keeps = keeps;
+    call->describe = Py_NewRef(describe);
+    call->root_begun = Py_NewRef(root_begun);
+    call->root_ended = Py_NewRef(root_ended);
+    call->measure = Py_NewRef(measure);
+    call->tracks_gradients = Py_NewRef(tracks_gradients);
+    call->sequence_number = Py_NewRef(sequence_number);
+    return (PyObject *)call;
+}
+
+/* What enter() hands out for leave(): the phase before, whether it was held, and what was entered. */
+#define TOKEN(outer, held, phase, recorded) ((outer) | (held) << 8 | (phase) << 9 | (recorded) << 17)
+
+static PyObject *
+watch_enter(Watch *self, PyObject *arguments)
+{
+    int phase, hold = 0;
+    if (!PyArg_ParseTuple(arguments, "i|p", &phase, &hold))
+        return NULL;
+    if (phase < 0 || phase >= self->phase_count)
+        return PyErr_Format(PyExc_ValueError, "there is no phase %d", phase);
+    WatchThread *thread = self->active ? watch_thread(self) : NULL;
+    if (thread == NULL)
+        return PyLong_FromLong(-1);
+    int outer = thread->phase, held = thread->held, recorded = self->recorder->enabled;
+    thread_switch(thread, held && !hold ? outer : phase);
+    thread->held = held || hold;
+    if (recorded)
+        recorder_enter(self->recorder, self->scopes[phase], NULL);
+    return PyLong_FromLong(TOKEN(outer, held, phase, recorded));
+}
+
+static PyObject *
+watch_leave(Watch *self, PyObject *argument)
+{
+    long token = PyLong_AsLong(argument);
+    if (token == -1 && PyErr_Occurred())
+        return NULL;
+    int outer = token & 0xff, phase = token >> 9 & 0xff;
+    if (token < 0 || outer >= self->phase_count || phase >= self->phase_count)
+        Py_RETURN_NONE;
+    WatchThread *thread = self->active ? watch_thread(self) : NULL;
+    if (thread == NULL)
+        Py_RETURN_NONE;
+    if (token >> 17 & 1 && self->recorder->enabled)
+        recorder_exit(self->recorder, self->scopes[phase], 0);
+    thread_switch(thread, outer);
+    thread->held = token >> 8 & 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+figures_as_tuple(const uint64_t *figures, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count && tuple != NULL; i++) {
+        PyObject *figure = PyLong_FromUnsignedLongLong(figures[i]);
+        if (figure == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, figure);
+    }
+    return tuple;
+}
+
+static PyObject *
+watch_take(Watch *self, PyObject *nothing)
+{
+    WatchThread *thread = watch_thread(self);
+    if (thread == NULL)
+        return PyErr_NoMemory();
+    uint64_t now_ns = thread_charge(thread);
+    PyObject *ns = figures_as_tuple(thread->phase_ns, self->phase_count);
+    PyObject *bytes = figures_as_tuple(thread->phase_bytes, self->phase_count);
+    PyObject *allocations = figures_as_tuple(thread->phase_allocations, self->phase_count);
+    size_t taken = sizeof(uint64_t) * (size_t)self->phase_count;
+    memset(thread->phase_ns, 0, taken);
+    memset(thread->phase_bytes, 0, taken);
+    memset(thread->phase_allocations, 0, taken);
+    return Py_BuildValue("(KNNN)", (unsigned long long)now_ns, ns, bytes, allocations);
+}
+
+static PyObject *
+watch_set_tensor_type(Watch *self, PyObject *type)
+{
+    if (!PyType_Check(type))
+        return PyErr_Format(PyExc_TypeError, "%R is not a type", type);
+    Py_XSETREF(tensor_type, Py_NewRef(type));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+watch_get_detailed(Watch *self, void *closure)
+{
+    return PyBool_FromLong(self->detailed);
+}
+
+static int
+watch_set_detailed(Watch *self, PyObject *value, void *closure)
+{
+    self->detailed = value == Py_True;
+    forget_marked(self);
+    return 0;
+}
+
+static PyObject *
+watch_get_counter(Watch *self, void *offset)
+{
+    return PyLong_FromUnsignedLongLong(*(uint64_t *)((char *)self + (size_t)offset));
+}
+
+static PyObject *
+watch_get_active(Watch *self, void *closure)
+{
+    return PyBool_FromLong(self->active);
+}
+
+static PyMethodDef watch_methods[] = {
+    {"start", (PyCFunction)watch_start, METH_NOARGS, "Begin to watch."},
+    {"stop", (PyCFunction)watch_stop, METH_NOARGS, "Stop watching: what is wrapped only calls through."},
+    {"reset", (PyCFunction)watch_reset, METH_NOARGS, "Forget the modules seen, and what was counted."},
+    {"phase", (PyCFunction)watch_phase, METH_O, "The number of a new phase by that name."},
+    {"phased", (PyCFunction)watch_phased, METH_VARARGS, "phased(function, phase, keeps, begun, ended): the function, a phase while it runs."},
+    {"module_call", (PyCFunction)(void (*)(void))watch_module_call, METH_VARARGS | METH_KEYWORDS, "What calls modules, each call recorded."},
+    {"enter", (PyCFunction)watch_enter, METH_VARARGS, "Enter a phase on the calling thread; what it returns is for leave()."},
+    {"leave", (PyCFunction)watch_leave, METH_O, "Undo an enter()."},
+    {"take", (PyCFunction)watch_take, METH_NOARGS, "(now_ns, ns by phase, bytes, allocations) of the calling thread since the last take()."},
+    {"set_tensor_type", (PyCFunction)watch_set_tensor_type, METH_O, "What a tensor is, for the backward marks."},
+    {NULL},
+};
+
+static PyGetSetDef watch_attributes[] = {
+    {"active", (getter)watch_get_active, NULL, "Whether it watches."},
+    {"detailed", (getter)watch_get_detailed, (setter)watch_set_detailed, "Whether backward marks are set and sizes taken."},
+    {"hook_ns", (getter)watch_get_counter, NULL, "Time spent in our own callbacks.", (void *)offsetof(Watch, hook_ns)},
+    {"timed_backward_passes", (getter)watch_get_counter, NULL, "Backward passes timed by module.", (void *)offsetof(Watch, timed_backward_passes)},
+    {"timed_backward_ns", (getter)watch_get_counter, NULL, "How long those took.", (void *)offsetof(Watch, timed_backward_ns)},
+    {NULL},
+};
+
+static PyTypeObject Watch_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "pyrometer._native.core.Watch",
+    .tp_doc = "Knows what each thread is at: phases that exclude each other, and modules under them.",
+    .tp_basicsize = sizeof(Watch),
+    .tp_dealloc = (destructor)watch_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = watch_methods,
+    .tp_getset = watch_attributes,
+    .tp_new = watch_new,
+};
+
+/* What must be there before the first watch. */
+static int
+watch_prepare(void)
+{
+    name_grad_fn = PyUnicode_InternFromString("grad_fn");
+    name_sequence_number = PyUnicode_InternFromString("_sequence_nr");
+    name_register_prehook = PyUnicode_InternFromString("register_prehook");
+    if (name_grad_fn == NULL || name_sequence_number == NULL || name_register_prehook == NULL)
+        return -1;
+    return pthread_key_create(&watch_thread_key, watch_thread_ended);
+}
+
+#endif
