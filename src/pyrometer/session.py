@@ -24,6 +24,8 @@ from pyrometer._native import KIND
 from pyrometer._version import __version__
 from pyrometer.capture import recording, termination
 from pyrometer.capture.checkpoints import Checkpoints
+from pyrometer.capture.clean_process import CleanProcess
+from pyrometer.capture.live import LiveLine, open_line
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
@@ -139,6 +141,7 @@ class Session:
         top: int = DEFAULT_TOP,
         show_report: bool = True,
         quiet: bool = False,
+        live: LiveLine | None = None,
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
         self.facts = facts
@@ -146,6 +149,7 @@ class Session:
         self._top = top
         self._show_report = show_report and not quiet and sys.__stderr__ is not None
         self._quiet = quiet
+        self._live = live
         self._process_id = os.getpid()
         self._ended = False
         self._run: Run | None = None
@@ -154,11 +158,7 @@ class Session:
         self._forking_thread: int | None = None
         self._terminating_thread: int | None = None
         self._error_before = last_error()
-        # The folder of a script stands first, and may hold a module named like one of ours.
-        first, *rest = sys.path
-        self._report_path = [*rest, str(Path(__file__).parents[1]), first]
-        # PYROMETER would have the report's own process profiled, and report on that, and so on.
-        self._report_environment = {name: value for name, value in os.environ.items() if name != "PYROMETER"}
+        self._clean_process = CleanProcess()
         self._checkpoints = Checkpoints(
             save=self._save, terminated=self._on_termination, interval_s=checkpoint_interval_s
         )
@@ -220,6 +220,8 @@ class Session:
     def _write(self, outcome: Outcome) -> None:
         self._ended = True
         try:
+            if self._live is not None:
+                self._live.close()
             recording.stop()
             self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
@@ -251,31 +253,7 @@ class Session:
                 folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
                 path = Path(folder) / "run.json"
                 write_run(run, path)
-            self._print_report_of(path)
-
-    def _print_report_of(self, path: Path) -> None:
-        # What the program has printed stands above our report when both go to one file.
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # whatever the program put there may refuse
-                stream.flush()
-        # A handler of the program for the end of its children has no business with ours.
-        with contextlib.suppress(ValueError):  # only the main thread may
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # Ctrl-C ends it without a traceback, held back until that is so.
-        code = (
-            "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-            "signal.pthread_sigmask(signal.SIG_SETMASK, []); "
-            f"sys.path[:] = {self._report_path!r}; from pyrometer.__main__ import main; main()"
-        )
-        process_id = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-c", code, "report", str(path), "--top", str(self._top)],
-            self._report_environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)],
-            setsigmask=[signal.SIGINT],  # and not what the checkpoints' thread holds back
-        )
-        with contextlib.suppress(ChildProcessError):  # reaped by a program that ignores its children
-            os.waitpid(process_id, 0)
+            self._clean_process.run("report", str(path), "--top", str(self._top))
 
     # Around forks.
 
@@ -284,6 +262,8 @@ class Session:
         self._give_way_to_termination()
         if self._ended:
             return
+        if self._live is not None:
+            self._live.clear()
         self._forking.acquire()
         self._forking_thread = threading.get_ident()
         self._checkpoints.stop()
@@ -300,6 +280,8 @@ class Session:
     def _in_child(self) -> None:
         if not self._ended:
             self._ended = True
+            if self._live is not None:
+                self._live.close()
             termination.unwatch()
             self._checkpoints.abandon()
 
@@ -313,6 +295,9 @@ def start_launched(
     top: int,
     show_report: bool,
     quiet: bool,
+    live: bool | None,
+    warmup: int | None,  # noqa: ARG001 - for the watch on torch
+    window: tuple[int, int | None] | None,  # noqa: ARG001 - likewise
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
@@ -330,6 +315,7 @@ def start_launched(
         top=top,
         show_report=show_report,
         quiet=quiet,
+        live=open_line(wanted=live, quiet=quiet),
         checkpoint_interval_s=checkpoint_interval_s,
     )
     session.start()

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from pyrometer.errors import UsageError
-from pyrometer.store.settings import RunSettings, load_run_settings
+from pyrometer.store.settings import RunSettings, load_run_settings, parse_steps
+
+WARMUP = "a whole number from 0 to 256: so many first steps are kept one by one"
 
 
 def write_settings(folder: Path, text: str) -> Path:
@@ -24,8 +26,14 @@ def refusal(folder: Path) -> str:
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
-    write_settings(tmp_path, '[tool.pyrometer.run]\noutput = "runs"\ntop = 5\nquiet = true\nreport = false\n')
-    assert load_run_settings(tmp_path) == RunSettings(output="runs", top=5, quiet=True, report=False)
+    write_settings(
+        tmp_path,
+        '[tool.pyrometer.run]\noutput = "runs"\ntop = 5\nquiet = true\nreport = false\n'
+        'live = false\nwarmup = 0\nsteps = "10:60"\n',
+    )
+    assert load_run_settings(tmp_path) == RunSettings(
+        output="runs", top=5, quiet=True, report=False, live=False, warmup=0, steps=(10, 60)
+    )
 
 
 def test_settings_left_out_keep_their_defaults(tmp_path: Path) -> None:
@@ -65,7 +73,8 @@ def test_a_near_miss_is_answered_with_the_key_that_was_meant(tmp_path: Path) -> 
 def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None:
     write_settings(tmp_path, "[tool.pyrometer.run]\ncolour = 3\n")
     assert refusal(tmp_path) == (
-        "[tool.pyrometer.run] has no key 'colour' (value 3); allowed: output, top, quiet, report"
+        "[tool.pyrometer.run] has no key 'colour' (value 3); allowed: output, top, quiet, report, "
+        "live, warmup, steps"
     )
 
 
@@ -79,6 +88,16 @@ def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None
         ('report = "no"', "report is 'no', but must be true or false"),
         ("output = 3", "output is 3, but must be a file or folder name in quotes"),
         ('output = ""', "output is '', but must be a file or folder name in quotes"),
+        ("live = 1", "live is 1, but must be true or false"),
+        (
+            "warmup = 257",
+            f"warmup is 257, but must be {WARMUP}",
+        ),
+        (
+            "warmup = true",
+            f"warmup is True, but must be {WARMUP}",
+        ),
+        ("steps = 5", "steps is 5, but must be A:B with whole numbers, such as '100:200', '100:' or ':200'"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_named_with_what_is_allowed(
@@ -86,6 +105,32 @@ def test_a_value_of_the_wrong_kind_is_named_with_what_is_allowed(
 ) -> None:
     write_settings(tmp_path, f"[tool.pyrometer.run]\n{line}\n")
     assert refusal(tmp_path) == f"[tool.pyrometer.run] {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [("10:60", (10, 60)), ("10:", (10, None)), (":60", (0, 60)), (":", (0, None)), ("0:1", (0, 1))],
+)
+def test_a_window_of_steps_may_leave_out_either_end(text: str, window: tuple[int, int | None]) -> None:
+    assert parse_steps("--steps", text) == window
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "a:b", "1:2:3", "-1:5", "5:-1", "1.5:2", " 1:2", "\u0661:\u0662", "1:" + 19 * "9"]
+)
+def test_what_is_no_window_of_steps_is_told_what_one_looks_like(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_steps("--steps", text)
+    assert str(caught.value) == (
+        f"--steps is {text!r}, but must be A:B with whole numbers, such as '100:200', '100:' or ':200'"
+    )
+
+
+@pytest.mark.parametrize("text", ["5:5", "5:3", "5:0"])
+def test_a_window_without_a_step_is_told_where_it_could_end(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_steps("--steps", text)
+    assert str(caught.value) == f"--steps is {text!r}, which holds no step; end it at 6 or later"
 
 
 def test_a_setting_outside_the_commands_table_is_told_where_it_belongs(tmp_path: Path) -> None:

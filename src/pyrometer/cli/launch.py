@@ -23,6 +23,7 @@ from pyrometer.machine.git import git_state
 from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
 from pyrometer.store.run_files import current_folder, resolve_output, write_run
+from pyrometer.store.settings import Window
 
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _INTERVAL_VARIABLE = "PYROMETER_CHECKPOINT_SECONDS"
@@ -82,6 +83,10 @@ class Options:
     top: int
     quiet: bool
     show_report: bool
+    window: Window | None
+    warmup: int | None
+    live: bool | None
+    """Whether to show the line of progress; None: where that is of use."""
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -113,6 +118,9 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         top=options.top,
         quiet=options.quiet,
         show_report=options.show_report,
+        window=options.window,
+        warmup=options.warmup,
+        live=options.live,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )

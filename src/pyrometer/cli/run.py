@@ -8,9 +8,9 @@ import typer.core
 from pyrometer.cli.launch import Options, Target, launch
 from pyrometer.errors import UsageError
 from pyrometer.store.run_files import current_folder
-from pyrometer.store.settings import load_run_settings
+from pyrometer.store.settings import check_warmup, load_run_settings, parse_steps
 
-_OPTIONS_WITH_VALUE = ("-o", "--output", "--top")
+_OPTIONS_WITH_VALUE = ("-o", "--output", "--top", "--steps", "--warmup", "--baseline")
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -71,6 +71,28 @@ def run(
         bool | None,
         typer.Option("--report/--no-report", help="Print the report at the end.", show_default=False),
     ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B",
+            help="Record only steps A to B (not included) of a PyTorch program, counted from 0; "
+            "either may be left out.",
+        ),
+    ] = None,
+    warmup: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Leave out the first N steps; by default 3, and more until they are steady."
+        ),
+    ] = None,
+    live: Annotated[
+        bool | None,
+        typer.Option(
+            "--live/--no-live",
+            help="Show a line of progress on stderr; by default on a terminal, if the program shows none.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -83,6 +105,7 @@ def run(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
         )
     settings = load_run_settings(current_folder())
+    quiet = settings.quiet if quiet is None else quiet
     target = Target(script=None if module is not None else arguments[0], module=module)
     launch(
         target,
@@ -90,7 +113,10 @@ def run(
         Options(
             output=settings.output if output is None else output,
             top=settings.top if top is None else top,
-            quiet=settings.quiet if quiet is None else quiet,
+            quiet=quiet,
             show_report=settings.report if report is None else report,
+            window=settings.steps if steps is None else parse_steps("--steps", steps),
+            warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
+            live=(None if quiet else settings.live) if live is None else live,
         ),
     )

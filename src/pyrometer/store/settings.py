@@ -4,9 +4,13 @@ import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyrometer.errors import UsageError
+from pyrometer.record.torch_run import MAX_FIRST_STEPS
+
+Window = tuple[int, int | None]
+"""The steps to record: the first, and the first not to, or None for all from there on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +22,12 @@ class RunSettings:
     top: int = 20
     quiet: bool = False
     report: bool = True
+    live: bool | None = None
+    """Whether to show a line of progress; None: where that is of use."""
+    warmup: int | None = None
+    """Steps to leave out at the start; None: until they are steady."""
+    steps: Window | None = None
+    """The steps to record; None: all."""
 
 
 _ALLOWED = {
@@ -25,7 +35,40 @@ _ALLOWED = {
     "top": "a whole number from 1",
     "quiet": "true or false",
     "report": "true or false",
+    "live": "true or false",
+    "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
+    "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
 }
+
+
+def parse_steps(name: str, value: object) -> Window:
+    """The window ``A:B``: steps from A to just before B, counted from 0; either may be left out.
+
+    ``name`` is what a ``UsageError`` calls the setting.
+    """
+    first, colon, end = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not (colon and _is_step(first) and _is_step(end)):
+        raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['steps']}")
+    window = int(first or 0), int(end) if end else None
+    if window[1] is not None and window[1] <= window[0]:
+        raise UsageError(f"{name} is {value!r}, which holds no step; end it at {window[0] + 1} or later")
+    return window
+
+
+def check_warmup(name: str, value: object) -> int:
+    """The number of steps to leave out at the start, if so many can be."""
+    if not _is_whole(value) or not 0 <= value <= MAX_FIRST_STEPS:
+        raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['warmup']}")
+    return value
+
+
+def _is_step(text: str) -> bool:
+    # A record holds no larger number than one of 18 digits.
+    return not text or (text.isascii() and text.isdecimal() and len(text) <= 18)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def load_run_settings(folder: Path) -> RunSettings:
@@ -63,9 +106,7 @@ def _parse(path: Path) -> RunSettings:
             raise UsageError(f"{path}: [tool.pyrometer] has no key {key!r}; {advice}")
     settings = section.get("run", {})
     _check_table(path, "tool.pyrometer.run", settings)
-    for key, value in settings.items():
-        _check_setting(path, key, value)
-    return RunSettings(**settings)
+    return RunSettings(**{key: _checked(path, key, value) for key, value in settings.items()})
 
 
 def _check_table(path: Path, name: str, value: object) -> None:
@@ -73,18 +114,23 @@ def _check_table(path: Path, name: str, value: object) -> None:
         raise UsageError(f"{path}: {name} is {value!r}, but must be a table: write [tool.pyrometer.run]")
 
 
-def _check_setting(path: Path, key: str, value: Any) -> None:
+def _checked(path: Path, key: str, value: Any) -> Any:
     where = f"{path}: [tool.pyrometer.run]"
     if key not in _ALLOWED:
         near = get_close_matches(key, _ALLOWED, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(_ALLOWED)}"
         raise UsageError(f"{where} has no key {key!r} (value {value!r}); {hint}")
     match key:
+        case "warmup":
+            return check_warmup(f"{where} {key}", value)
+        case "steps":
+            return parse_steps(f"{where} {key}", value)
         case "output":
             usable = isinstance(value, str) and value != ""
         case "top":
-            usable = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            usable = _is_whole(value) and value >= 1
         case _:
             usable = isinstance(value, bool)
     if not usable:
         raise UsageError(f"{where} {key} is {value!r}, but must be {_ALLOWED[key]}")
+    return value

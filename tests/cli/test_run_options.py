@@ -1,0 +1,91 @@
+"""What ``pyrometer run`` says of options it cannot use, and how those it can reach the program's start."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import PROFILED, Folder
+
+WARMUP = "a whole number from 0 to 256: so many first steps are kept one by one"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    folder.write("program.py", "print('it ran')")
+    return folder
+
+
+def launch_options(folder: Folder, *options: str) -> dict[str, Any]:
+    """What the program's start is told, as a start of our own hears it."""
+    folder.write(
+        "main.py",
+        """
+        import os, sys
+        from pyrometer.__main__ import main
+        os.execve = lambda _path, _command, environment: print(environment["PYROMETER_LAUNCH"])
+        main()
+        """,
+    )
+    ended = folder.plain("main.py", "run", "-o", str(folder.run_file), *options, "program.py")
+    assert ended.code == 0, ended.stderr
+    options_seen: dict[str, Any] = json.loads(ended.stdout)
+    return options_seen
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            ["--steps", "5"],
+            "--steps is '5', but must be A:B with whole numbers, such as '100:200', '100:' or ':200'",
+        ),
+        (["--steps", "9:4"], "--steps is '9:4', which holds no step; end it at 10 or later"),
+        (
+            ["--warmup", "257"],
+            f"--warmup is 257, but must be {WARMUP}",
+        ),
+        (
+            ["--warmup", "-1"],
+            f"--warmup is -1, but must be {WARMUP}",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_one_line_and_nothing_is_run(
+    folder: Folder, options: list[str], problem: str
+) -> None:
+    ended = folder.run(*PROFILED, *options, "program.py")
+    assert (ended.stdout, ended.stderr, ended.code) == ("", f"pyrometer: {problem}\n", 2)
+    assert not (folder.programs / "pyrometer-runs").exists()
+
+
+def test_without_options_nothing_is_chosen_for_the_user(folder: Folder) -> None:
+    chosen = launch_options(folder)
+    assert (chosen["window"], chosen["warmup"], chosen["live"]) == (None, None, None)
+
+
+def test_the_options_reach_the_programs_start(folder: Folder) -> None:
+    chosen = launch_options(folder, "--steps", "10:", "--warmup", "0", "--live")
+    assert (chosen["window"], chosen["warmup"], chosen["live"]) == ([10, None], 0, True)
+
+
+def test_the_settings_do_too_and_options_overrule_them(folder: Folder) -> None:
+    folder.write("pyproject.toml", '[tool.pyrometer.run]\nsteps = ":60"\nwarmup = 5\nlive = true\n')
+    chosen = launch_options(folder)
+    assert (chosen["window"], chosen["warmup"], chosen["live"]) == ([0, 60], 5, True)
+    chosen = launch_options(folder, "--steps", "1:2", "--warmup", "6", "--no-live")
+    assert (chosen["window"], chosen["warmup"], chosen["live"]) == ([1, 2], 6, False)
+
+
+def test_quiet_overrules_the_live_line_of_the_settings_only(folder: Folder) -> None:
+    folder.write("pyproject.toml", "[tool.pyrometer.run]\nlive = true\n")
+    assert launch_options(folder, "--quiet")["live"] is None
+    assert launch_options(folder, "--quiet", "--live")["live"] is True
+
+
+def test_a_program_without_torch_runs_with_all_of_them(folder: Folder) -> None:
+    ended = folder.profiled("--steps", "1:3", "--warmup", "2", "--no-live", "-m", "program", "--steps", "x")
+    assert (ended.stdout, ended.stderr, ended.code) == ("it ran\n", "", 0)
+    assert folder.record().program.argv == ("-m program", "--steps", "x")
