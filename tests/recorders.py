@@ -44,6 +44,8 @@ class Seen(NamedTuple):
     suspended_ns: int
     wall_ns: int
     buckets: tuple[tuple[int, int], ...]
+    allocated_bytes: int
+    allocations: int
 
 
 def seen_in_strand(strand: tuple[Any, ...]) -> dict[Path, Seen]:

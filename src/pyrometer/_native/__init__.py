@@ -8,13 +8,43 @@ import os
 # Not from typing, which would take half of what `import pyrometer` may cost.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pyrometer._native.core import KIND, Position, Recorder, Scope
+    from pyrometer._native.core import (
+        KIND,
+        Position,
+        Recorder,
+        Scope,
+        allocation_totals,
+        count_allocations,
+        stop_counting_allocations,
+    )
 elif os.environ.get("PYROMETER_NATIVE") == "0":
     from pyrometer._native.twin import KIND, Position, Recorder, Scope
+    from pyrometer._native.uncounted import allocation_totals, count_allocations, stop_counting_allocations
 else:
     try:
-        from pyrometer._native.core import KIND, Position, Recorder, Scope
+        from pyrometer._native.core import (
+            KIND,
+            Position,
+            Recorder,
+            Scope,
+            allocation_totals,
+            count_allocations,
+            stop_counting_allocations,
+        )
     except ImportError:
         from pyrometer._native.twin import KIND, Position, Recorder, Scope
+        from pyrometer._native.uncounted import (
+            allocation_totals,
+            count_allocations,
+            stop_counting_allocations,
+        )
 
-__all__ = ["KIND", "Position", "Recorder", "Scope"]
+__all__ = [
+    "KIND",
+    "Position",
+    "Recorder",
+    "Scope",
+    "allocation_totals",
+    "count_allocations",
+    "stop_counting_allocations",
+]

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "before.h"
+#include "counting.h"
 #include "profiled.h"
 #include "sigterm.h"
 #include "snapshot.h"
@@ -145,6 +146,7 @@ recorder_start(Recorder *self, PyObject *nothing)
             self->has_home = 1;
             self->home_thread_id = PyThread_get_thread_ident();
         }
+        self->has_allocations |= allocations_counted > 0;
         self->started_ns = recorder_now_ns(self);
         self->enabled = 1;
     }
@@ -204,6 +206,7 @@ recorder_reset(Recorder *self, PyObject *nothing)
     self->places_lost = self->depth_lost = self->strands_lost = 0;
     self->out_of_order = self->unmatched_exits = self->unseen_suspensions = 0;
     self->profiled_ns = 0;
+    self->has_allocations = self->enabled && allocations_counted > 0;
     self->started_ns = recorder_now_ns(self);
     release_now(&released);
     Py_RETURN_NONE;
@@ -340,6 +343,9 @@ static PyMethodDef core_functions[] = {
     {"watch_sigterm", watch_sigterm, METH_O, watch_sigterm_doc},
     {"sigterm_heard", sigterm_heard, METH_NOARGS, sigterm_heard_doc},
     {"unwatch_sigterm", unwatch_sigterm, METH_NOARGS, unwatch_sigterm_doc},
+    {"count_allocations", count_allocations, METH_NOARGS, count_allocations_doc},
+    {"stop_counting_allocations", stop_counting_allocations, METH_NOARGS, stop_counting_allocations_doc},
+    {"allocation_totals", allocation_totals, METH_NOARGS, allocation_totals_doc},
     {NULL},
 };
 

@@ -41,6 +41,7 @@ typedef struct Recorder {
     unsigned long home_thread_id; /* the thread that switched the recorder on first */
     int has_home;
     int suspends; /* its scopes may be inside generators and coroutines that stop and go on */
+    int has_allocations; /* they were counted at some time while it was on */
     struct Recorder *next_started, *next_alive;
 } Recorder;
 
@@ -67,14 +68,7 @@ static PyObject *other_name;
 static PyObject *ellipsis;
 static PyObject *describe_current_thread; /* from threads.py */
 
-/* The strand the thread last recorded on. Initial-exec keeps the access to one instruction and
- * free of malloc, and eight bytes fit in the surplus that the loader leaves. */
-#if defined(__linux__)
-#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
-#else
-#define THREAD_LOCAL static __thread
-#endif
-THREAD_LOCAL Strand *current_strand;
+THREAD_LOCAL Strand *current_strand;  /* the strand the thread last recorded on */
 THREAD_LOCAL uint64_t ended_state_id; /* the thread state whose end was noted: it records no more */
 
 static uint64_t

@@ -4,6 +4,11 @@
 
 #include "suspended.h"
 
+/* What holds for a whole snapshot. */
+typedef struct {
+    uint64_t now_ns;
+    int counted; /* whether allocations were */
+} Survey;
 
 static int
 compare_buckets(const void *one, const void *other)
@@ -73,8 +78,20 @@ note_open(Recorder *recorder, uint64_t now_ns, int note)
     }
 }
 
+/* What was allocated in each node with all below it. */
+static void
+sum_allocations(Node *node)
+{
+    node->allocated_inside = node->allocated;
+    for (Node *child = node->first_child; child != NULL; child = child->next_sibling) {
+        sum_allocations(child);
+        node->allocated_inside.bytes += child->allocated_inside.bytes;
+        node->allocated_inside.calls += child->allocated_inside.calls;
+    }
+}
+
 static int
-flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, uint64_t now_ns, PyObject *nodes)
+flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, const Survey *survey, PyObject *nodes)
 {
     node->snapshot_strand = strand;
     node->snapshot_index = PyList_GET_SIZE(nodes);
@@ -82,30 +99,32 @@ flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, uint64_t now_ns, PyObj
     if (buckets == NULL)
         return -1;
     PyObject *raw = Py_BuildValue(
-        "(nOKKKLLKLN)", parent, node->name, (unsigned long long)node->calls,
+        "(nOKKKLLKLNLL)", parent, node->name, (unsigned long long)node->calls,
         (unsigned long long)(node->open_calls + node->open_now),
         (unsigned long long)(node->total_ns + node->open_total_ns),
         node->calls ? (long long)node->min_ns : -1LL, node->calls ? (long long)node->max_ns : -1LL,
         (unsigned long long)(node->suspended_ns + node->open_suspended_ns),
-        node->shared == NULL ? -1LL : (long long)shared_wall_at(node->shared, now_ns), buckets);
+        node->shared == NULL ? -1LL : (long long)shared_wall_at(node->shared, survey->now_ns), buckets,
+        survey->counted ? (long long)node->allocated_inside.bytes : -1LL,
+        survey->counted ? (long long)node->allocated_inside.calls : -1LL);
     if (raw == NULL)
         return -1;
     int failed = PyList_Append(nodes, raw);
     Py_DECREF(raw);
     Py_ssize_t index = node->snapshot_index;
     for (Node *child = node->first_child; child != NULL && !failed; child = child->next_sibling)
-        failed = flatten(child, index, strand, now_ns, nodes);
+        failed = flatten(child, index, strand, survey, nodes);
     return failed;
 }
 
 static PyObject *
-strand_as_tuple(Strand *strand, Py_ssize_t index, uint64_t now_ns)
+strand_as_tuple(Strand *strand, Py_ssize_t index, const Survey *survey)
 {
     PyObject *nodes = PyList_New(0);
     if (nodes == NULL)
         return NULL;
     for (Node *child = strand->root->first_child; child != NULL; child = child->next_sibling) {
-        if (flatten(child, -1, index, now_ns, nodes) < 0) {
+        if (flatten(child, -1, index, survey, nodes) < 0) {
             Py_DECREF(nodes);
             return NULL;
         }
@@ -127,13 +146,13 @@ strand_as_tuple(Strand *strand, Py_ssize_t index, uint64_t now_ns)
 }
 
 static PyObject *
-recorder_strands_as_list(Recorder *self, uint64_t now_ns)
+recorder_strands_as_list(Recorder *self, const Survey *survey)
 {
     PyObject *strands = PyList_New(0);
     for (Py_ssize_t i = 0; i < self->strand_count && strands != NULL; i++) {
         if (self->strands[i]->root->first_child == NULL)
             continue;
-        PyObject *raw = strand_as_tuple(self->strands[i], PyList_GET_SIZE(strands), now_ns);
+        PyObject *raw = strand_as_tuple(self->strands[i], PyList_GET_SIZE(strands), survey);
         if (raw == NULL || PyList_Append(strands, raw) < 0)
             Py_CLEAR(strands);
         Py_XDECREF(raw);
@@ -148,7 +167,12 @@ recorder_snapshot(Recorder *self, PyObject *nothing)
     /* No collection may run Python code between noting what is open and reading it. */
     int collecting = PyGC_Disable();
     note_open(self, now_ns, 1);
-    PyObject *strands = recorder_strands_as_list(self, now_ns);
+    for (Py_ssize_t i = 0; i < self->strand_count; i++) {
+        strand_charge_if_own(self->strands[i]);
+        sum_allocations(self->strands[i]->root);
+    }
+    Survey survey = {.now_ns = now_ns, .counted = self->has_allocations};
+    PyObject *strands = recorder_strands_as_list(self, &survey);
     note_open(self, now_ns, 0);
     if (collecting)
         PyGC_Enable();

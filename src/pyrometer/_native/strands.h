@@ -4,6 +4,36 @@
 
 #include "recorder.h"
 
+/* Allocations. */
+
+/* Charge what the thread has allocated since it was last looked at to the scope now open. Called by
+ * the strand's own thread before anything is opened, closed, suspended or resumed: so what a node
+ * and those below it were charged is what was allocated while it was open. */
+static inline void
+strand_charge(Strand *strand)
+{
+    if (LIKELY(thread_allocations.calls == strand->counted.calls))
+        return;
+    /* A strand that is taken over by another thread of the same id begins with that one's counters. */
+    if (thread_allocations.calls > strand->counted.calls) {
+        Py_ssize_t top = strand->depth;
+        while (strand->frames[top].ghost)
+            top--;
+        Allocations *allocated = &strand->frames[top].node->allocated;
+        allocated->bytes += thread_allocations.bytes - strand->counted.bytes;
+        allocated->calls += thread_allocations.calls - strand->counted.calls;
+    }
+    strand->counted = thread_allocations;
+}
+
+/* The counters of another thread cannot be read: what it allocated since its last scope is not seen. */
+static inline void
+strand_charge_if_own(Strand *strand)
+{
+    if (strand->thread_id == PyThread_get_thread_ident())
+        strand_charge(strand);
+}
+
 /* Frames. */
 
 static inline void
@@ -38,6 +68,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
         strand->frames = frames;
         strand->capacity = capacity;
     }
+    strand_charge(strand);
     Frame *frame = &strand->frames[++strand->depth];
     frame->node = node;
     frame->owner = owner;
@@ -77,6 +108,7 @@ strand_pop(Strand *strand, uint64_t now_ns, int completed)
 static inline void
 strand_close_top(Strand *strand, uint64_t now_ns, int completed)
 {
+    strand_charge(strand);
     Py_XDECREF(strand_pop(strand, now_ns, completed));
 }
 
@@ -114,6 +146,7 @@ release_now(Released *released)
 static void
 strand_close_all(Strand *strand, uint64_t now_ns, Released *released)
 {
+    strand_charge_if_own(strand);
     while (strand->depth > 0)
         release_later(released, strand_pop(strand, now_ns, 0));
     strand->frames[0].absorbed = 0;
@@ -150,6 +183,7 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
     strand->root = root;
     strand->frames = frames;
     strand->capacity = 8;
+    strand->counted = thread_allocations;
     strand->threads = 1;
     return strand;
 }
@@ -313,6 +347,7 @@ recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *threa
             strand->parent == parent) {
             strand->ended = 0;
             strand->outer = NULL;
+            strand->counted = thread_allocations;
             return strand;
         }
     }

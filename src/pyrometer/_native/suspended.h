@@ -97,6 +97,7 @@ segments_grow(Recorder *recorder)
 static void
 recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t now_ns)
 {
+    strand_charge(strand);
     PyObject *owner = strand->frames[index].owner;
     SavedError error = save_error();
     /* One that is being dropped has had its weak references cleared: a new one would outlive it. */

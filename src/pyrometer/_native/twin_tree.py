@@ -6,8 +6,9 @@ from types import FrameType
 OTHER = "(other)"
 
 # A node as snapshot() gives it: parent index (-1 at the top), name, calls, open calls, total,
-# min, max, suspended, wall (-1 where not parallel), ((bucket, calls), ...).
-RawNode = tuple[int, str, int, int, int, int, int, int, int, tuple[tuple[int, int], ...]]
+# min, max, suspended, wall (-1 where not parallel), ((bucket, calls), ...), bytes and calls that
+# torch allocated (-1 where not counted, as always by the twin).
+RawNode = tuple[int, str, int, int, int, int, int, int, int, tuple[tuple[int, int], ...], int, int]
 # A strand: thread id, thread name, (strand, node) of the parent or None, threads folded, nodes.
 RawStrand = tuple[int, str, tuple[int, int] | None, int, list[RawNode]]
 
@@ -270,6 +271,8 @@ class Survey:
             node.suspended_ns + suspended_ns,
             -1 if node.shared is None else node.shared.wall_at(self._now_ns),
             tuple(sorted(node.buckets.items())),
+            -1,
+            -1,
         )
 
 

@@ -67,7 +67,8 @@ def _child_losses() -> tuple[Loss, ...]:
 
 
 def _node(raw: "RawNode") -> ScopeNode:
-    parent, name, calls, open_calls, total_ns, min_ns, max_ns, suspended_ns, wall_ns, buckets = raw
+    parent, name, calls, open_calls, total_ns, min_ns, max_ns, suspended_ns, wall_ns, buckets = raw[:10]
+    allocated_bytes, allocations = raw[10:]
     return ScopeNode(
         name=name,
         parent=None if parent < 0 else parent,
@@ -78,5 +79,7 @@ def _node(raw: "RawNode") -> ScopeNode:
         max_ns=max_ns if calls else None,
         suspended_ns=suspended_ns,
         wall_ns=None if wall_ns < 0 else wall_ns,
+        allocated_bytes=None if allocations < 0 else allocated_bytes,
+        allocations=None if allocations < 0 else allocations,
         buckets=buckets,
     )
