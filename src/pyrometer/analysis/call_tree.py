@@ -61,6 +61,11 @@ class TreeNode:
     suspended_ns: int
     wall_ns: int | None
     """Of parallel nodes, how long at least one thread was inside; None where not measured."""
+    allocated_bytes: int | None
+    """Bytes of torch's CPU tensors allocated inside; None where not counted."""
+    self_allocated_bytes: int | None
+    """Those of them outside the children; the same sum holds as for ``self_ns``."""
+    allocations: int | None
     buckets: Buckets
     children: "tuple[TreeNode, ...]"
     place: Place = field(repr=False, compare=False)
@@ -96,6 +101,11 @@ def build_call_tree(run: Run) -> CallTree:
     return merge_strands(run).tree
 
 
+def tree_of_strands(strands: Sequence[Strand], profiled_ns: int) -> CallTree:
+    """Strands that are not the run's own as one tree, by the same rules."""
+    return _merge(strands, profiled_ns).tree
+
+
 def strand_tree(run: Run, index: int) -> CallTree:
     """One strand by itself, as if it were the whole run: nothing in it is parallel.
 
@@ -117,24 +127,28 @@ class MergedStrands:
 
 def merge_strands(run: Run) -> MergedStrands:
     """The call tree of a run together with where in it each strand hangs."""
-    main = _main_strand(run)
+    return _merge(run.strands, run.profiled_ns)
+
+
+def _merge(strands: Sequence[Strand], profiled_ns: int) -> MergedStrands:
+    main = _main_strand(strands)
     merge = _Merge()
     parents: list[Place | None] = []
-    for index, strand in enumerate(run.strands):
+    for index, strand in enumerate(strands):
         under = None
         if strand.parent is not None:
             under = merge.strands[strand.parent.strand][strand.parent.node]
         merge.add(strand, under=under, parallel=index != main, starts_strand=index != main)
         parents.append(None if under is None else under.place)
-    return MergedStrands(tree=merge.tree(run.profiled_ns), parents=tuple(parents))
+    return MergedStrands(tree=merge.tree(profiled_ns), parents=tuple(parents))
 
 
 class _Branch:
     """A node of the tree while strands are being merged into it."""
 
     __slots__ = (
-        "calls", "children", "histograms", "max_ns", "min_ns", "open_calls", "parallel",
-        "place", "starts_strand", "suspended_ns", "total_ns", "wall_ns",
+        "allocated", "allocations", "calls", "children", "histograms", "max_ns", "min_ns", "open_calls",
+        "parallel", "place", "starts_strand", "suspended_ns", "total_ns", "wall_ns",
     )  # fmt: skip
 
     def __init__(self, place: Place, *, parallel: bool, starts_strand: bool) -> None:
@@ -148,6 +162,8 @@ class _Branch:
         self.max_ns: int | None = None
         self.suspended_ns = 0
         self.wall_ns: int | None = None
+        self.allocated: list[int | None] = []
+        self.allocations: list[int | None] = []
         self.histograms: list[Buckets] = []
         self.children: dict[tuple[str, bool], _Branch] = {}
 
@@ -161,10 +177,14 @@ class _Branch:
         if self.parallel:
             # Strands at the same place share one wall clock, so each of them carries the whole of it.
             self.wall_ns = greatest(self.wall_ns, node.wall_ns)
+        self.allocated.append(node.allocated_bytes)
+        self.allocations.append(node.allocations)
         self.histograms.append(node.buckets)
 
     def freeze(self, children: tuple[TreeNode, ...]) -> TreeNode:
-        inside_ns = sum(child.total_ns for child in children if not child.starts_strand)
+        inside = [child for child in children if not child.starts_strand]
+        allocated_bytes = sum_known(self.allocated)
+        inside_bytes = sum_known([child.allocated_bytes for child in inside])
         return TreeNode(
             name=self.place.name,
             parallel=self.parallel,
@@ -172,11 +192,14 @@ class _Branch:
             calls=self.calls,
             open_calls=self.open_calls,
             total_ns=self.total_ns,
-            self_ns=self.total_ns - inside_ns,
+            self_ns=self.total_ns - sum(child.total_ns for child in inside),
             min_ns=self.min_ns,
             max_ns=self.max_ns,
             suspended_ns=self.suspended_ns,
             wall_ns=self.wall_ns,
+            allocated_bytes=allocated_bytes,
+            self_allocated_bytes=difference(allocated_bytes, inside_bytes),
+            allocations=sum_known(self.allocations),
             buckets=merge_histograms(self.histograms),
             children=children,
             place=self.place,
@@ -217,12 +240,12 @@ class _Merge:
         return CallTree(roots=roots, profiled_ns=profiled_ns, outside_ns=max(profiled_ns - inside_ns, 0))
 
 
-def _main_strand(run: Run) -> int | None:
+def _main_strand(strands: Sequence[Strand]) -> int | None:
     """The strand of the thread that switched the profiler on; None if that was in no scope.
 
     Of the strands that no scope started, its nodes alone have no wall time: it runs beside nothing.
     """
-    return next((index for index, strand in enumerate(run.strands) if _may_be_main(strand)), None)
+    return next((index for index, strand in enumerate(strands) if _may_be_main(strand)), None)
 
 
 def _may_be_main(strand: Strand) -> bool:
@@ -253,6 +276,17 @@ def least(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
+
+
+def sum_known(counts: Sequence[int | None]) -> int | None:
+    """The sum of measurements; None if one is missing, since it would be too little."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def difference(whole: int | None, part: int | None) -> int | None:
+    """What is left of a whole without its part, of which either may be missing."""
+    return None if whole is None or part is None else whole - part
 
 
 def greatest(one: int | None, other: int | None) -> int | None:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pyrometer.record.torch_run import Generation
+from pyrometer.record.torch_run import Generation, PositionBin
+from pyrometer.stats.rates import per, per_second, slope
 
 GROWING_RATIO = 1.10
 FEWEST_BINS = 4
+CACHED_SHARE = 0.9
 
 
 class CacheUse(Enum):
@@ -54,6 +56,15 @@ class Growth:
     """Least squares, weighted by tokens."""
 
 
+_UNKNOWN_GROWTH = Growth(
+    verdict=GrowthVerdict.CANNOT_TELL,
+    first_quarter_ns=None,
+    last_quarter_ns=None,
+    ratio=None,
+    slope_ns_per_position=None,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationResult:
     """Sequences one model made token by token."""
@@ -83,4 +94,78 @@ def build_generations(generations: Sequence[Generation]) -> tuple[GenerationResu
 
 def build_generation(generation: Generation) -> GenerationResult:
     """What a token costs."""
-    ...
+    later_passes = generation.passes - generation.sequences
+    cached_share = per(generation.cached_passes, later_passes) if later_passes > 0 else None
+    return GenerationResult(
+        label=generation.label,
+        sequences=generation.sequences,
+        passes=generation.passes,
+        tokens=generation.tokens,
+        total_ns=generation.total_ns,
+        tokens_per_second=per_second(generation.tokens, generation.total_ns),
+        ns_per_token=per(generation.total_ns, generation.tokens),
+        bytes_per_token=per(generation.allocated_bytes, generation.tokens),
+        first_token_ns=per(generation.first_token_ns, generation.sequences),
+        prompt_tokens_per_sequence=per(generation.prompt_tokens, generation.sequences),
+        cache=_cache_use(cached_share),
+        cached_share=None if cached_share is None else min(cached_share, 1.0),
+        positions=tuple(
+            PositionCost(
+                low=position.low,
+                high=position.high,
+                tokens=position.tokens,
+                ns_per_token=position.total_ns / position.tokens,
+                bytes_per_token=per(position.allocated_bytes, position.tokens),
+            )
+            for position in generation.positions
+            if position.tokens
+        ),
+        growth=_find_growth(generation),
+    )
+
+
+def _cache_use(cached_share: float | None) -> CacheUse:
+    if cached_share is None:
+        return CacheUse.CANNOT_TELL
+    if cached_share >= CACHED_SHARE:
+        return CacheUse.WITH
+    return CacheUse.WITHOUT if cached_share <= 1 - CACHED_SHARE else CacheUse.PARTLY
+
+
+def _find_growth(generation: Generation) -> Growth:
+    bins = _after_first_tokens(generation)
+    span = bins[-1].high - bins[0].low + 1 if bins else 0
+    if len(bins) < FEWEST_BINS:
+        return _UNKNOWN_GROWTH
+    first_ns = _mean_ns([position for position in bins if _middle(position) < bins[0].low + span / 4])
+    last_ns = _mean_ns([position for position in bins if _middle(position) > bins[-1].high - span / 4])
+    if first_ns is None or last_ns is None or not first_ns:
+        return _UNKNOWN_GROWTH
+    ratio = last_ns / first_ns
+    return Growth(
+        verdict=GrowthVerdict.GROWS if ratio >= GROWING_RATIO else GrowthVerdict.FLAT,
+        first_quarter_ns=first_ns,
+        last_quarter_ns=last_ns,
+        ratio=ratio,
+        slope_ns_per_position=slope(
+            [(_middle(position), position.total_ns / position.tokens, position.tokens) for position in bins]
+        ),
+    )
+
+
+def _after_first_tokens(generation: Generation) -> list[PositionBin]:
+    """The positions without the one at which all sequences begin: it takes in the prompt too.
+
+    Prompts of different lengths begin all over the positions, and none is left out then.
+    """
+    bins = [position for position in generation.positions if position.tokens]
+    begun = per(generation.tokens * generation.sequences, generation.passes)
+    return bins[1:] if begun is not None and bins and bins[0].tokens <= begun else bins
+
+
+def _middle(position: PositionBin) -> float:
+    return (position.low + position.high) / 2
+
+
+def _mean_ns(bins: Sequence[PositionBin]) -> float | None:
+    return per(sum(position.total_ns for position in bins), sum(position.tokens for position in bins))

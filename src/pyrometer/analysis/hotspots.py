@@ -1,17 +1,27 @@
 """Hotspots of the main group of steps, ranked, and what is efficient already."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyrometer.analysis.generation import GenerationResult
+from pyrometer.analysis.hotspot_texts import (
+    HIDDEN_MODULE_ADVICE,
+    MODULE_ADVICE,
+    OWN_PHASE_ADVICE,
+    PHASE_ADVICE,
+)
 from pyrometer.analysis.loading import LoaderResult
-from pyrometer.analysis.modules import ModuleTable
-from pyrometer.analysis.steps import GroupResult
+from pyrometer.analysis.modules import ModuleRow, ModuleTable
+from pyrometer.analysis.steps import GroupResult, PhaseFigures
+from pyrometer.record.torch_run import OTHER
+from pyrometer.stats.rates import per
 
 MOST_HOTSPOTS = 5
 HIGH_SHARE = 0.30
 MEDIUM_SHARE = 0.10
+FEWEST_EVEN_STEPS = 20
+"""From this many steady steps on, their 95th percentile says something."""
 
 
 class Priority(Enum):
@@ -68,6 +78,25 @@ class StrengthKind(Enum):
     """At most ``limit`` of the forward passes outside training record gradients."""
 
 
+LIMITS = {
+    StrengthKind.DATA_READY: 0.05,
+    StrengthKind.LITTLE_OTHER: 0.05,
+    StrengthKind.EVEN_STEPS: 1.2,
+    StrengthKind.WORKERS_AHEAD: 0.9,
+    StrengthKind.CACHE_USED: 0.9,
+    StrengthKind.NO_UNUSED_GRADIENTS: 0.0,
+}
+
+STRENGTH_TEXTS = {
+    StrengthKind.DATA_READY: "the steps hardly wait for data: {:.1%} of their time",
+    StrengthKind.LITTLE_OTHER: "hardly any time goes by outside the phases: {:.1%} of a step",
+    StrengthKind.EVEN_STEPS: "the steps are even: the slowest 5 % take at least {:.2f} times the median",
+    StrengthKind.WORKERS_AHEAD: "the workers are ahead: {:.0%} of the batches were ready when asked for",
+    StrengthKind.CACHE_USED: "generation uses a key-value cache: in {:.0%} of the passes that can",
+    StrengthKind.NO_UNUSED_GRADIENTS: "forward passes outside training record no gradients ({:.0%} do)",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strength:
     """Something efficient, with its evidence: the figure and the rule's limit."""
@@ -77,8 +106,11 @@ class Strength:
     """The group, loader or model it is said of."""
     value: float
     limit: float
-    text: str
-    """In a sentence, with the figure."""
+
+    @property
+    def text(self) -> str:
+        """In a sentence, with the figure."""
+        return STRENGTH_TEXTS[self.kind].format(self.value)
 
 
 def priority_of(share: float) -> Priority:
@@ -92,7 +124,43 @@ def find_hotspots(
     main: GroupResult | None, modules: ModuleTable, *, most: int = MOST_HOTSPOTS
 ) -> tuple[Hotspot, ...]:
     """The phases and modules of the main group with the largest shares, largest first."""
-    ...
+    if main is None:
+        return ()
+    found = [_phase_hotspot(phase) for phase in main.phases]
+    found += [_module_hotspot(row) for row in modules.rows]
+    largest = sorted((spot for spot in found if spot.share > 0), key=lambda spot: -spot.share)[:most]
+    return tuple(replace(spot, rank=rank) for rank, spot in enumerate(largest, start=1))
+
+
+def _phase_hotspot(phase: PhaseFigures) -> Hotspot:
+    advice = PHASE_ADVICE.get(phase.name, OWN_PHASE_ADVICE)
+    return Hotspot(
+        rank=0,
+        kind=HotspotKind.PHASE,
+        name=phase.name,
+        module_kind=None,
+        ns_per_step=phase.mean_ns,
+        share=phase.share,
+        priority=priority_of(phase.share),
+        causes=advice.causes,
+        to_try=advice.to_try,
+    )
+
+
+def _module_hotspot(row: ModuleRow) -> Hotspot:
+    advice = MODULE_ADVICE if row.hidden is None else HIDDEN_MODULE_ADVICE
+    share = row.self_share or 0.0
+    return Hotspot(
+        rank=0,
+        kind=HotspotKind.MODULE,
+        name=row.name,
+        module_kind=row.kind,
+        ns_per_step=row.self_ns_per_step,
+        share=share,
+        priority=priority_of(share),
+        causes=advice.causes,
+        to_try=advice.to_try,
+    )
 
 
 def find_strengths(
@@ -102,4 +170,42 @@ def find_strengths(
     generations: Sequence[GenerationResult],
 ) -> tuple[Strength, ...]:
     """What is efficient already, each by its rule."""
-    ...
+    return (
+        *_strengths_of_steps(main),
+        *(
+            _strength(StrengthKind.WORKERS_AHEAD, loader.name, loader.ready_share)
+            for loader in loaders
+            if loader.workers
+            and loader.ready_share is not None
+            and loader.ready_share >= LIMITS[StrengthKind.WORKERS_AHEAD]
+        ),
+        *(
+            _strength(StrengthKind.CACHE_USED, generation.label, generation.cached_share)
+            for generation in generations
+            if generation.cached_share is not None
+            and generation.cached_share >= LIMITS[StrengthKind.CACHE_USED]
+        ),
+        *(
+            _strength(StrengthKind.NO_UNUSED_GRADIENTS, group.label, group.grad_forward_share)
+            for group in groups
+            if not group.nature.trains and group.grad_forward_share == 0
+        ),
+    )
+
+
+def _strengths_of_steps(main: GroupResult | None) -> Iterator[Strength]:
+    if main is None or not main.steady.total_ns:
+        return
+    # A phase that never occurred is no achievement.
+    for kind, name in ((StrengthKind.DATA_READY, "data"), (StrengthKind.LITTLE_OTHER, OTHER)):
+        phase = main.phase(name)
+        if phase is not None and phase.share < LIMITS[kind]:
+            yield _strength(kind, main.label, phase.share)
+    spread = per(main.steady.p95_ns, main.steady.p50_ns)
+    enough = main.steady.steps >= FEWEST_EVEN_STEPS
+    if enough and spread is not None and spread < LIMITS[StrengthKind.EVEN_STEPS]:
+        yield _strength(StrengthKind.EVEN_STEPS, main.label, spread)
+
+
+def _strength(kind: StrengthKind, subject: str, value: float) -> Strength:
+    return Strength(kind=kind, subject=subject, value=value, limit=LIMITS[kind])

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from pyrometer.analysis.step_kinds import group_trains
 from pyrometer.record.torch_run import Loader, StepGroup
+from pyrometer.stats.rates import per
 
 SLOW_WAIT_SHARE = 0.10
 MOSTLY_READY_SHARE = 0.50
@@ -60,4 +62,79 @@ class LoaderResult:
 
 def build_loaders(loaders: Sequence[Loader], groups: Sequence[StepGroup]) -> tuple[LoaderResult, ...]:
     """Each loader with its verdict, in the order of the record."""
-    ...
+    return tuple(_build_loader(loader, steps_ns=_steps_ns(loader, loaders, groups)) for loader in loaders)
+
+
+def _steps_ns(loader: Loader, loaders: Sequence[Loader], groups: Sequence[StepGroup]) -> int | None:
+    """The time of the steps this loader's batches went into; None where that cannot be told."""
+    fed = [group for group in groups if group.batches]
+    if len(loaders) == 1:
+        return sum(group.total_ns for group in fed) or None
+    if sum(_close(other.batches, loader.batches) for other in loaders) > 1:
+        return None
+    # Evaluation mostly has a loader of its own, and groups that train share one.
+    training = [group for group in fed if group_trains(group)]
+    others = [group for group in fed if not group_trains(group)]
+    for together in (training, others, *([group] for group in fed)):
+        if _close(sum(group.batches for group in together), loader.batches):
+            return sum(group.total_ns for group in together) or None
+    return None
+
+
+def _close(one: int, other: int) -> bool:
+    # Batches fetched after the last step, at the end of a run or of its window, are in no group.
+    return abs(one - other) <= max(2, 0.02 * max(one, other))
+
+
+def _build_loader(loader: Loader, *, steps_ns: int | None) -> LoaderResult:
+    timed = loader.timed_batches
+    fetch_ns = None
+    if loader.work_ns is not None:
+        fetch_ns = loader.work_ns - (loader.collate_ns or 0) - (loader.transform_ns or 0)
+    wait_share = per(loader.wait_ns, steps_ns)
+    ready_share = per(loader.ready_batches, loader.batches)
+    work_ns = per(loader.work_ns, timed)
+    busy_share = None
+    if loader.workers and work_ns is not None and steps_ns:
+        busy_share = min(work_ns * loader.batches / (loader.workers * steps_ns), 1.0)
+    return LoaderResult(
+        name=loader.name,
+        workers=loader.workers,
+        batches=loader.batches,
+        iterators=loader.iterators,
+        start_ns_per_iterator=per(loader.start_ns, loader.iterators),
+        first_batch_ns_per_iterator=per(loader.first_batch_ns, loader.iterators),
+        wait_ns=loader.wait_ns,
+        wait_ns_per_batch=per(loader.wait_ns, loader.batches),
+        wait_share=wait_share,
+        timed_batches=timed,
+        work_ns_per_batch=work_ns,
+        fetch_ns_per_batch=per(fetch_ns, timed),
+        transform_ns_per_batch=per(loader.transform_ns, timed),
+        collate_ns_per_batch=per(loader.collate_ns, timed),
+        worker_busy_share=busy_share,
+        ready_share=ready_share,
+        average_queue=per(loader.queued_batches, loader.batches),
+        verdict=judge_loader(
+            in_process=not loader.workers,
+            wait_share=wait_share,
+            ready_share=ready_share,
+            busy_share=busy_share,
+        ),
+    )
+
+
+def judge_loader(
+    *, in_process: bool, wait_share: float | None, ready_share: float | None, busy_share: float | None
+) -> LoaderVerdict:
+    """Who waits for whom, by the rules of ``LoaderVerdict``; "cannot tell" where a figure is missing."""
+    if wait_share is None or (ready_share is None and not in_process):
+        return LoaderVerdict.CANNOT_TELL
+    mostly_ready = ready_share is not None and ready_share >= MOSTLY_READY_SHARE
+    if wait_share >= SLOW_WAIT_SHARE and (in_process or not mostly_ready):
+        return LoaderVerdict.TOO_SLOW
+    if in_process or ready_share is None or ready_share < NEARLY_ALWAYS_READY_SHARE:
+        return LoaderVerdict.BALANCED
+    if busy_share is None:
+        return LoaderVerdict.CANNOT_TELL
+    return LoaderVerdict.IDLE if busy_share < IDLE_BUSY_SHARE else LoaderVerdict.BALANCED

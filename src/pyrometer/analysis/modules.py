@@ -4,25 +4,23 @@ All figures are over the whole run, warm-up too. Forward passes made while no gr
 recorded stand apart. Backward figures are over the passes in which modules were timed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyrometer.record.torch_run import TorchRun
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassFigures:
-    """Calls of one sort (forward, forward without gradients, or backward).
-
-    ``self_ns`` is ``total_ns`` less the time in modules below; summed over all places of a tree
-    it is the time in modules. The bytes are of torch's CPU tensors, None where not counted.
-    """
-
-    calls: int
-    total_ns: int
-    self_ns: int
-    allocated_bytes: int | None
-    self_allocated_bytes: int | None
+from pyrometer.analysis.module_calls import (
+    Flops,
+    GatheredPlace,
+    Pass,
+    PassFigures,
+    PerStep,
+    count_flops,
+    flops_of_a_call,
+    freeze_pass,
+    gather_places,
+    per_step_of,
+)
+from pyrometer.record.torch_run import Module, TorchRun
+from pyrometer.stats.rates import per
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +113,98 @@ class ModuleTable:
 
 def build_modules(torch: TorchRun) -> ModuleTable:
     """What each module of the run took."""
-    ...
+    scale = per_step_of(torch)
+    places = gather_places(torch)
+    table = _Table(scale=scale, facts={module.name: module for module in torch.modules})
+    roots = table.freeze(places)
+    rows = table.rows(places)
+    root_facts = [table.facts[name] for name in sorted({root.name for root in roots}) if name in table.facts]
+    return ModuleTable(
+        rows=rows,
+        roots=roots,
+        steps=scale.steps,
+        step_ns=scale.step_ns,
+        backward_passes=torch.backward_passes,
+        timed_backward_passes=torch.timed_backward_passes,
+        parameters=sum(facts.parameters for facts in root_facts) if root_facts else None,
+        parameter_bytes=sum(facts.parameter_bytes for facts in root_facts) if root_facts else None,
+        hidden=tuple(sorted(row.name for row in rows if row.hidden is not None)),
+    )
+
+
+class _Table:
+    """Places on their way to rows and a tree; ``facts`` has what is known of each module by name."""
+
+    def __init__(self, *, scale: PerStep, facts: dict[str, Module]) -> None:
+        self.scale = scale
+        self.facts = facts
+
+    def freeze(self, places: Sequence[GatheredPlace]) -> tuple[ModulePlace, ...]:
+        """The places as a tree, from its roots."""
+        frozen: dict[GatheredPlace, ModulePlace] = {}
+        # A place is gathered after the one above it, so backwards each finds its children frozen.
+        for place in reversed(places):
+            frozen[place] = self._freeze(
+                place, _ordered(frozen.pop(child) for child in place.children.values())
+            )
+        return _ordered(frozen.values())
+
+    def _freeze(self, place: GatheredPlace, children: tuple[ModulePlace, ...]) -> ModulePlace:
+        facts = self.facts.get(place.name)
+        forward, without, backward = (freeze_pass([place.passes[key]]) for key in Pass)
+        ns_per_step = self.scale.ns(forward.total_ns, without.total_ns, backward.total_ns)
+        return ModulePlace(
+            name=place.name,
+            kind=None if facts is None else facts.kind,
+            forward=forward,
+            without_gradients=without,
+            backward=backward,
+            ns_per_step=ns_per_step,
+            share=per(ns_per_step, self.scale.step_ns),
+            hidden=None if facts is None else facts.hidden,
+            children=children,
+        )
+
+    def rows(self, places: Sequence[GatheredPlace]) -> tuple[ModuleRow, ...]:
+        """Each module's row, most time per step first, then by name."""
+        named: dict[str, list[GatheredPlace]] = {}
+        for place in places:
+            named.setdefault(place.name, []).append(place)
+        flops = count_flops(places, self.facts)
+        rows = (self._row(name, where, flops) for name, where in named.items())
+        return tuple(sorted(rows, key=lambda row: (-row.ns_per_step, row.name)))
+
+    def _row(self, name: str, places: list[GatheredPlace], flops: Mapping[GatheredPlace, Flops]) -> ModuleRow:
+        facts = self.facts.get(name)
+        forward, without, backward = (freeze_pass([place.passes[key] for place in places]) for key in Pass)
+        ns_per_step = self.scale.ns(forward.total_ns, without.total_ns, backward.total_ns)
+        self_ns_per_step = self.scale.ns(forward.self_ns, without.self_ns, backward.self_ns)
+        timed = self.scale.timed_backward_passes
+        flops_per_call, at_least = flops_of_a_call([flops[place] for place in places if place.outermost])
+        return ModuleRow(
+            name=name,
+            kind=None if facts is None else facts.kind,
+            places=len(places),
+            forward=forward,
+            without_gradients=without,
+            backward=backward,
+            backward_ns_per_pass=per(backward.total_ns, timed),
+            backward_self_ns_per_pass=per(backward.self_ns, timed),
+            ns_per_step=ns_per_step,
+            self_ns_per_step=self_ns_per_step,
+            share=per(ns_per_step, self.scale.step_ns),
+            self_share=per(self_ns_per_step, self.scale.step_ns),
+            parameters=None if facts is None else facts.parameters,
+            parameter_bytes=None if facts is None else facts.parameter_bytes,
+            output_bytes_per_call=None if facts is None else per(facts.output_bytes, facts.measured_calls),
+            flops_per_call=flops_per_call,
+            flops_are_at_least=at_least,
+            hidden=None if facts is None else facts.hidden,
+        )
+
+
+def _ordered(places: Iterable[ModulePlace]) -> tuple[ModulePlace, ...]:
+    return tuple(sorted(places, key=lambda place: (-place.ns_per_step, place.name)))
 
 
 def _walk(roots: tuple[ModulePlace, ...]) -> Iterator[tuple[int, ModulePlace]]:

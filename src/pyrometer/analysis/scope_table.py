@@ -9,6 +9,7 @@ from pyrometer.analysis.call_tree import (
     greatest,
     least,
     merge_histograms,
+    sum_known,
 )
 from pyrometer.record.run import Run
 from pyrometer.stats.buckets import quantile
@@ -48,6 +49,9 @@ class ScopeSummary:
     share: float
     """Fraction of the profiled time: of ``wall_ns`` where that is known, else of ``total_ns``."""
     parallel: bool
+    allocated_bytes: int | None
+    """Bytes of torch's CPU tensors allocated inside outermost calls; None where not counted."""
+    allocations: int | None
     recursive: bool
     """Whether it was entered inside itself: then ``total_ns`` is less than calls times average."""
 
@@ -119,6 +123,8 @@ class _Name:
             wall_is_upper_bound=walls_ns is not None and len(walls_ns) > 1,
             share=share_ns / profiled_ns if profiled_ns else 0.0,
             parallel=any(node.parallel for node in self.nodes),
+            allocated_bytes=sum_known([node.allocated_bytes for node in self.outermost]),
+            allocations=sum_known([node.allocations for node in self.outermost]),
             recursive=len(self.nodes) > len(self.outermost),
         )
 

@@ -1,0 +1,220 @@
+"""From the calls torch was asked to make to the places of each module in them.
+
+A node of the calls is a phase or a module. Phases are looked through: a module called by an
+optimizer's closure stands where it stands when the program calls it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyrometer.analysis.call_tree import TreeNode, sum_known, tree_of_strands
+from pyrometer.analysis.step_kinds import any_trains, group_trains
+from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS, OTHER, PHASES, Module, TorchRun
+from pyrometer.stats.rates import per
+
+# Their own forward calls one module after the other and computes nothing.
+_PURE_CONTAINERS = frozenset({"Sequential"})
+
+
+class Pass(Enum):
+    """What a module is called for."""
+
+    FORWARD = "forward"
+    WITHOUT_GRADIENTS = "without gradients"
+    BACKWARD = "backward"
+
+
+_PASS_OF_PHASE = {
+    "forward": Pass.FORWARD,
+    "loss": Pass.FORWARD,
+    FORWARD_WITHOUT_GRADIENTS: Pass.WITHOUT_GRADIENTS,
+    "backward": Pass.BACKWARD,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassFigures:
+    """Calls of one sort (forward, forward without gradients, or backward).
+
+    ``self_ns`` is ``total_ns`` less the time in modules below; summed over all places of a tree
+    it is the time in modules. The bytes are of torch's CPU tensors, None where not counted.
+    """
+
+    calls: int
+    total_ns: int
+    self_ns: int
+    allocated_bytes: int | None
+    self_allocated_bytes: int | None
+
+
+class GatheredPass:
+    """Calls of one sort at one place, while they are gathered."""
+
+    __slots__ = ("allocated", "calls", "outermost", "self_allocated", "self_ns", "total_ns")
+
+    def __init__(self, *, outermost: bool) -> None:
+        self.outermost = outermost
+        self.calls = 0
+        self.total_ns = 0
+        self.self_ns = 0
+        self.allocated: list[int | None] = []
+        self.self_allocated: list[int | None] = []
+
+    def add_call(self, node: TreeNode) -> None:
+        """A node of the module itself."""
+        self.calls += node.calls + node.open_calls
+        self.total_ns += node.total_ns
+        self.allocated.append(node.allocated_bytes)
+
+    def add_self(self, node: TreeNode) -> None:
+        """A node whose own time is the module's: its own, or a phase's inside it."""
+        self.self_ns += node.self_ns
+        self.self_allocated.append(node.self_allocated_bytes)
+
+
+class GatheredPlace:
+    """One module under one path of modules."""
+
+    __slots__ = ("children", "name", "outer", "outermost", "passes")
+
+    def __init__(self, name: str, outer: "GatheredPlace | None") -> None:
+        self.name = name
+        self.outer = outer
+        self.children: dict[str, GatheredPlace] = {}
+        self.outermost = not _stands_in(name, outer)
+        self.passes = {key: GatheredPass(outermost=self.outermost) for key in Pass}
+
+
+def gather_places(torch: TorchRun) -> list[GatheredPlace]:
+    """Every place of every module, each after the one above it."""
+    modules = {module.name for module in torch.modules}
+    phases = {
+        OTHER,
+        FORWARD_WITHOUT_GRADIENTS,
+        *PHASES,
+        *(name for group in torch.groups for name in group.phases),
+    }
+    tops: dict[str, GatheredPlace] = {}
+    places: list[GatheredPlace] = []
+    around: list[tuple[GatheredPlace | None, Pass]] = []
+    for depth, node in tree_of_strands(torch.calls, 0).walk():
+        del around[depth:]
+        place, current = around[-1] if around else (None, Pass.FORWARD)
+        at_top = not depth or node.starts_strand
+        if at_top or (node.name in phases and node.name not in modules):
+            inner = _PASS_OF_PHASE.get(node.name, current)
+            if place is not None and inner is current and not node.starts_strand:
+                place.passes[current].add_self(node)
+            current = inner
+        else:
+            siblings = tops if place is None else place.children
+            if node.name not in siblings:
+                siblings[node.name] = GatheredPlace(node.name, place)
+                places.append(siblings[node.name])
+            place = siblings[node.name]
+            place.passes[current].add_call(node)
+            place.passes[current].add_self(node)
+        around.append((place, current))
+    return places
+
+
+def freeze_pass(gathered: Sequence[GatheredPass]) -> PassFigures:
+    """The figures of one module's calls of one sort, at one place or at all of its places."""
+    called = [figures for figures in gathered if figures.allocated or figures.self_allocated]
+    outermost = [figures for figures in called if figures.outermost or len(gathered) == 1]
+    return PassFigures(
+        calls=sum(figures.calls for figures in called),
+        total_ns=sum(figures.total_ns for figures in outermost),
+        self_ns=sum(figures.self_ns for figures in called),
+        allocated_bytes=_bytes(size for figures in outermost for size in figures.allocated),
+        self_allocated_bytes=_bytes(size for figures in called for size in figures.self_allocated),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerStep:
+    """How to spread the time of modules over the steps it was spent in."""
+
+    steps: int
+    step_ns: float | None
+    counts_without_gradients: bool
+    """Whether forward passes without gradients are part of those steps."""
+    backward_passes: int
+    timed_backward_passes: int
+
+    def ns(self, forward_ns: int, without_gradients_ns: int, backward_ns: int) -> float:
+        """Time per step: backward time is scaled from the timed passes to all of them."""
+        all_ns: float = forward_ns
+        if self.counts_without_gradients:
+            all_ns += without_gradients_ns
+        if self.timed_backward_passes:
+            all_ns += backward_ns * self.backward_passes / self.timed_backward_passes
+        return per(all_ns, self.steps) or 0.0
+
+
+def per_step_of(torch: TorchRun) -> PerStep:
+    """Over the steps that train or record gradients, if the run trains, else over all."""
+    groups = [group for group in torch.groups if group.steps]
+    if any_trains(groups):
+        groups = [group for group in groups if group_trains(group) or group.grad_forward_calls]
+    steps = sum(group.steps for group in groups)
+    return PerStep(
+        steps=steps,
+        step_ns=per(sum(group.total_ns for group in groups), steps),
+        counts_without_gradients=len(groups) == sum(1 for group in torch.groups if group.steps),
+        backward_passes=torch.backward_passes,
+        timed_backward_passes=torch.timed_backward_passes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flops:
+    """Floating-point operations of all forward calls at a place and below."""
+
+    calls: int
+    counted: float | None
+    at_least: bool
+
+
+def count_flops(places: Sequence[GatheredPlace], facts: Mapping[str, Module]) -> dict[GatheredPlace, Flops]:
+    """For each place what the measured calls say of all its calls, with everything below."""
+    counts: dict[GatheredPlace, Flops] = {}
+    for place in reversed(places):
+        calls = sum(place.passes[key].calls for key in (Pass.FORWARD, Pass.WITHOUT_GRADIENTS))
+        module = facts.get(place.name)
+        own = None if module is None else per(module.flops, module.measured_calls)
+        computes = module is None or module.kind not in _PURE_CONTAINERS
+        parts = [counts[child] for child in place.children.values() if counts[child].calls]
+        counted = [part.counted for part in parts if part.counted is not None]
+        if own is not None:
+            counted.append(own * calls)
+        counts[place] = Flops(
+            calls=calls,
+            counted=sum(counted) if counted else None,
+            at_least=(own is None and computes) or any(part.at_least for part in parts),
+        )
+    return counts
+
+
+def flops_of_a_call(places: Sequence[Flops]) -> tuple[float | None, bool]:
+    """The operations of one call, and whether that is the least they can be."""
+    called = [place for place in places if place.calls]
+    counted = [place.counted for place in called if place.counted is not None]
+    if not counted:
+        return None, False
+    at_least = len(counted) < len(called) or any(place.at_least for place in called)
+    return per(sum(counted), sum(place.calls for place in called)), at_least
+
+
+def _bytes(sizes: Iterable[int | None]) -> int | None:
+    known = list(sizes)
+    return sum_known(known) if known else None
+
+
+def _stands_in(name: str, outer: GatheredPlace | None) -> bool:
+    while outer is not None:
+        if outer.name == name:
+            return True
+        outer = outer.outer
+    return False
