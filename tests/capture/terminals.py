@@ -1,8 +1,11 @@
 """A terminal as small as the tests of what is shown on one need, and programs run on a real one."""
 
+import fcntl
 import os
 import pty
 import re
+import struct
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -44,6 +47,7 @@ def run_on_terminal(
     """
     process_id, terminal_fd = pty.fork()
     if process_id == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
         os.chdir(folder)
         os.execve(command[0], list(command), dict(environment))
     written = b""

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import TextIO
 
 import msgspec
@@ -260,7 +261,11 @@ def _safe(name: str) -> str:
 
 
 def _in_colour(bar: list[tuple[str, int]]) -> str:
-    return "".join(f"\x1b[{colour}m{cell}" for cell, colour in bar) + "\x1b[0m"
+    stretches = groupby(bar, key=lambda cell: cell[1])
+    return (
+        "".join(f"\x1b[{colour}m{''.join(cell for cell, _ in cells)}" for colour, cells in stretches)
+        + "\x1b[0m"
+    )
 
 
 def _terminal_columns() -> int:
