@@ -16,6 +16,7 @@ from pyrometer.analysis.modules import ModuleRow, ModuleTable
 from pyrometer.analysis.steps import GroupResult, PhaseFigures
 from pyrometer.record.torch_run import OTHER
 from pyrometer.stats.rates import per
+from pyrometer.units import format_share
 
 MOST_HOTSPOTS = 5
 HIGH_SHARE = 0.30
@@ -88,12 +89,12 @@ LIMITS = {
 }
 
 STRENGTH_TEXTS = {
-    StrengthKind.DATA_READY: "the steps hardly wait for data: {:.1%} of their time",
-    StrengthKind.LITTLE_OTHER: "hardly any time goes by outside the phases: {:.1%} of a step",
-    StrengthKind.EVEN_STEPS: "the steps are even: the slowest 5 % take at least {:.2f} times the median",
-    StrengthKind.WORKERS_AHEAD: "the workers are ahead: {:.0%} of the batches were ready when asked for",
-    StrengthKind.CACHE_USED: "generation uses a key-value cache: in {:.0%} of the passes that can",
-    StrengthKind.NO_UNUSED_GRADIENTS: "forward passes outside training record no gradients ({:.0%} do)",
+    StrengthKind.DATA_READY: "the steps hardly wait for data: {} of their time",
+    StrengthKind.LITTLE_OTHER: "hardly any time goes by outside the phases: {} of a step",
+    StrengthKind.EVEN_STEPS: "the steps are even: 95 % of them take at most {} times the median",
+    StrengthKind.WORKERS_AHEAD: "the workers are ahead: {} of the batches were ready when asked for",
+    StrengthKind.CACHE_USED: "generation uses a key-value cache, in {} of the passes that can",
+    StrengthKind.NO_UNUSED_GRADIENTS: "forward passes outside training record no gradients",
 }
 
 
@@ -110,7 +111,9 @@ class Strength:
     @property
     def text(self) -> str:
         """In a sentence, with the figure."""
-        return STRENGTH_TEXTS[self.kind].format(self.value)
+        is_ratio = self.kind is StrengthKind.EVEN_STEPS
+        figure = f"{self.value:.2f}" if is_ratio else format_share(self.value)
+        return STRENGTH_TEXTS[self.kind].format(figure)
 
 
 def priority_of(share: float) -> Priority:

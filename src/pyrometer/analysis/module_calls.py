@@ -23,19 +23,25 @@ class Pass(Enum):
     FORWARD = "forward"
     WITHOUT_GRADIENTS = "without gradients"
     BACKWARD = "backward"
+    RECOMPUTED = "recomputed"
+    """Forward once more, by the backward pass (activation checkpointing)."""
 
+
+_RECOMPUTED = "recomputed forward"
+"""The core's name for what a backward pass calls again, below ``backward``."""
 
 _PASS_OF_PHASE = {
     "forward": Pass.FORWARD,
     "loss": Pass.FORWARD,
     FORWARD_WITHOUT_GRADIENTS: Pass.WITHOUT_GRADIENTS,
     "backward": Pass.BACKWARD,
+    _RECOMPUTED: Pass.RECOMPUTED,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassFigures:
-    """Calls of one sort (forward, forward without gradients, or backward).
+    """Calls of one sort: forward, forward without gradients, backward, or recomputed.
 
     ``self_ns`` is ``total_ns`` less the time in modules below; summed over all places of a tree
     it is the time in modules. The bytes are of torch's CPU tensors, None where not counted.
@@ -72,6 +78,11 @@ class GatheredPass:
         self.self_ns += node.self_ns
         self.self_allocated.append(node.self_allocated_bytes)
 
+    def take_away(self, node: TreeNode) -> None:
+        """A node inside that is counted elsewhere."""
+        self.total_ns -= node.total_ns
+        self.allocated.append(None if node.allocated_bytes is None else -node.allocated_bytes)
+
 
 class GatheredPlace:
     """One module under one path of modules."""
@@ -86,37 +97,64 @@ class GatheredPlace:
         self.passes = {key: GatheredPass(outermost=self.outermost) for key in Pass}
 
 
-def gather_places(torch: TorchRun) -> list[GatheredPlace]:
-    """Every place of every module, each after the one above it."""
-    modules = {module.name for module in torch.modules}
-    phases = {
-        OTHER,
-        FORWARD_WITHOUT_GRADIENTS,
-        *PHASES,
-        *(name for group in torch.groups for name in group.phases),
-    }
-    tops: dict[str, GatheredPlace] = {}
-    places: list[GatheredPlace] = []
-    around: list[tuple[GatheredPlace | None, Pass]] = []
-    for depth, node in tree_of_strands(torch.calls, 0).walk():
-        del around[depth:]
-        place, current = around[-1] if around else (None, Pass.FORWARD)
+class _Gathering:
+    """Places as they are met; ``around`` is what the node to come stands in, from the top."""
+
+    def __init__(self, torch: TorchRun) -> None:
+        self.places: list[GatheredPlace] = []
+        self._modules = {module.name for module in torch.modules}
+        self._phases = {OTHER, *_PASS_OF_PHASE, *PHASES}
+        self._phases.update(name for group in torch.groups for name in group.phases)
+        self._tops: dict[str, GatheredPlace] = {}
+        self._by_name: dict[str, GatheredPlace] = {}
+        self._around: list[tuple[GatheredPlace | None, Pass]] = []
+
+    def meet(self, depth: int, node: TreeNode) -> None:
+        """The next node of a walk, each parent before its children."""
+        del self._around[depth:]
+        place, current = self._around[-1] if self._around else (None, Pass.FORWARD)
         at_top = not depth or node.starts_strand
-        if at_top or (node.name in phases and node.name not in modules):
-            inner = _PASS_OF_PHASE.get(node.name, current)
-            if place is not None and inner is current and not node.starts_strand:
-                place.passes[current].add_self(node)
-            current = inner
+        if at_top or (node.name in self._phases and node.name not in self._modules):
+            self._around.append(self._enter_phase(node, place, current))
         else:
-            siblings = tops if place is None else place.children
-            if node.name not in siblings:
-                siblings[node.name] = GatheredPlace(node.name, place)
-                places.append(siblings[node.name])
-            place = siblings[node.name]
+            place = self._place_of(node.name, place, current)
             place.passes[current].add_call(node)
             place.passes[current].add_self(node)
-        around.append((place, current))
-    return places
+            self._around.append((place, current))
+
+    def _enter_phase(
+        self, node: TreeNode, place: GatheredPlace | None, current: Pass
+    ) -> tuple[GatheredPlace | None, Pass]:
+        inner = _PASS_OF_PHASE.get(node.name, current)
+        if inner is Pass.RECOMPUTED:
+            # In every backward pass, timed or not, so it is no part of what is scaled from the timed ones.
+            while place is not None:
+                place.passes[current].take_away(node)
+                place = place.outer
+        elif place is not None and inner is current and not node.starts_strand:
+            place.passes[current].add_self(node)
+        return place, inner
+
+    def _place_of(self, name: str, outer: GatheredPlace | None, current: Pass) -> GatheredPlace:
+        if outer is None and current is Pass.RECOMPUTED and name in self._by_name:
+            return self._by_name[name]
+        siblings = self._tops if outer is None else outer.children
+        if name not in siblings:
+            siblings[name] = GatheredPlace(name, outer)
+            self._by_name.setdefault(name, siblings[name])
+            self.places.append(siblings[name])
+        return siblings[name]
+
+
+def gather_places(torch: TorchRun) -> list[GatheredPlace]:
+    """Every place of every module, each after the one above it."""
+    gathering = _Gathering(torch)
+    roots = tree_of_strands(torch.calls, 0).roots
+    # Last: what is recomputed goes to the place that the forward pass has shown.
+    for root in sorted(roots, key=lambda root: root.name == "backward"):
+        for depth, node in root.walk():
+            gathering.meet(depth, node)
+    return gathering.places
 
 
 def freeze_pass(gathered: Sequence[GatheredPass]) -> PassFigures:
@@ -143,9 +181,9 @@ class PerStep:
     backward_passes: int
     timed_backward_passes: int
 
-    def ns(self, forward_ns: int, without_gradients_ns: int, backward_ns: int) -> float:
+    def ns(self, forward_ns: int, without_gradients_ns: int, backward_ns: int, recomputed_ns: int) -> float:
         """Time per step: backward time is scaled from the timed passes to all of them."""
-        all_ns: float = forward_ns
+        all_ns: float = forward_ns + recomputed_ns
         if self.counts_without_gradients:
             all_ns += without_gradients_ns
         if self.timed_backward_passes:

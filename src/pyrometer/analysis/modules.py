@@ -4,7 +4,7 @@ All figures are over the whole run, warm-up too. Forward passes made while no gr
 recorded stand apart. Backward figures are over the passes in which modules were timed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.module_calls import (
@@ -35,7 +35,9 @@ class ModulePlace:
     """While gradients were recorded; of loss modules too."""
     without_gradients: PassFigures
     backward: PassFigures
-    """Over the timed backward passes."""
+    """Over the timed backward passes; their calls count how often its part began again."""
+    recomputed: PassFigures
+    """Forward once more, in the backward pass (activation checkpointing); no part of ``backward``."""
     ns_per_step: float
     """Forward and backward, as in ``ModuleRow.ns_per_step``."""
     share: float | None
@@ -63,12 +65,15 @@ class ModuleRow:
     forward: PassFigures
     without_gradients: PassFigures
     backward: PassFigures
-    """Over the timed backward passes."""
+    """Over the timed backward passes; their calls count how often its part began again."""
+    recomputed: PassFigures
+    """Forward once more, in the backward pass (activation checkpointing); no part of ``backward``."""
     backward_ns_per_pass: float | None
     """Averages over the timed backward passes; None when there were none."""
     backward_self_ns_per_pass: float | None
     ns_per_step: float
-    """Forward plus backward in one step of ``ModuleTable.steps``."""
+    """Forward, backward and recomputed in one step of ``ModuleTable.steps``; backward is scaled from
+    the timed passes to all."""
     self_ns_per_step: float
     share: float | None
     """``ns_per_step`` against the mean step; None without steps."""
@@ -118,7 +123,9 @@ def build_modules(torch: TorchRun) -> ModuleTable:
     table = _Table(scale=scale, facts={module.name: module for module in torch.modules})
     roots = table.freeze(places)
     rows = table.rows(places)
-    root_facts = [table.facts[name] for name in sorted({root.name for root in roots}) if name in table.facts]
+    root_facts = [
+        table.facts[name] for name in _outermost({root.name for root in roots}) if name in table.facts
+    ]
     return ModuleTable(
         rows=rows,
         roots=roots,
@@ -151,14 +158,17 @@ class _Table:
 
     def _freeze(self, place: GatheredPlace, children: tuple[ModulePlace, ...]) -> ModulePlace:
         facts = self.facts.get(place.name)
-        forward, without, backward = (freeze_pass([place.passes[key]]) for key in Pass)
-        ns_per_step = self.scale.ns(forward.total_ns, without.total_ns, backward.total_ns)
+        forward, without, backward, recomputed = (freeze_pass([place.passes[key]]) for key in Pass)
+        ns_per_step = self.scale.ns(
+            forward.total_ns, without.total_ns, backward.total_ns, recomputed.total_ns
+        )
         return ModulePlace(
             name=place.name,
             kind=None if facts is None else facts.kind,
             forward=forward,
             without_gradients=without,
             backward=backward,
+            recomputed=recomputed,
             ns_per_step=ns_per_step,
             share=per(ns_per_step, self.scale.step_ns),
             hidden=None if facts is None else facts.hidden,
@@ -176,9 +186,15 @@ class _Table:
 
     def _row(self, name: str, places: list[GatheredPlace], flops: Mapping[GatheredPlace, Flops]) -> ModuleRow:
         facts = self.facts.get(name)
-        forward, without, backward = (freeze_pass([place.passes[key] for place in places]) for key in Pass)
-        ns_per_step = self.scale.ns(forward.total_ns, without.total_ns, backward.total_ns)
-        self_ns_per_step = self.scale.ns(forward.self_ns, without.self_ns, backward.self_ns)
+        forward, without, backward, recomputed = (
+            freeze_pass([place.passes[key] for place in places]) for key in Pass
+        )
+        ns_per_step = self.scale.ns(
+            forward.total_ns, without.total_ns, backward.total_ns, recomputed.total_ns
+        )
+        self_ns_per_step = self.scale.ns(
+            forward.self_ns, without.self_ns, backward.self_ns, recomputed.self_ns
+        )
         timed = self.scale.timed_backward_passes
         flops_per_call, at_least = flops_of_a_call([flops[place] for place in places if place.outermost])
         return ModuleRow(
@@ -188,6 +204,7 @@ class _Table:
             forward=forward,
             without_gradients=without,
             backward=backward,
+            recomputed=recomputed,
             backward_ns_per_pass=per(backward.total_ns, timed),
             backward_self_ns_per_pass=per(backward.self_ns, timed),
             ns_per_step=ns_per_step,
@@ -201,6 +218,18 @@ class _Table:
             flops_are_at_least=at_least,
             hidden=None if facts is None else facts.hidden,
         )
+
+
+def _outermost(names: Collection[str]) -> list[str]:
+    """The names that are no part of another one: a program may call ``model`` and ``model.encoder``."""
+    return [name for name in names if not any(above in names for above in _names_above(name))]
+
+
+def _names_above(name: str) -> Iterator[str]:
+    above, dot, _ = name.rpartition(".")
+    while dot:
+        yield above
+        above, dot, _ = above.rpartition(".")
 
 
 def _ordered(places: Iterable[ModulePlace]) -> tuple[ModulePlace, ...]:

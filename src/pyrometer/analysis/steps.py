@@ -194,9 +194,7 @@ def fold_phases(phases: Sequence[PhaseFigures]) -> tuple[FoldedPhase, ...]:
     Copies count as data, the loss as forward, clearing and clipping as optimizer, and what the
     program named itself as other.
     """
-    folded = {
-        name: [phase for phase in phases if _FOLDED.get(phase.name, OTHER) == name] for name in _BASELINE
-    }
+    folded = {name: [phase for phase in phases if folded_name(phase.name) == name] for name in _BASELINE}
     return tuple(
         FoldedPhase(
             name=name,
@@ -205,6 +203,11 @@ def fold_phases(phases: Sequence[PhaseFigures]) -> tuple[FoldedPhase, ...]:
         )
         for name, parts in folded.items()
     )
+
+
+def folded_name(phase: str) -> str:
+    """The row of the Baseline table that a phase counts in."""
+    return _FOLDED.get(phase, OTHER)
 
 
 def _steady_from(durations_ns: Sequence[int]) -> int | None:
@@ -246,9 +249,10 @@ def _build_steady(group: StepGroup, warmup: Warmup) -> SteadySteps:
     left_out = group.first[: warmup.steps]
     steps = group.steps - warmup.steps
     total_ns = group.total_ns - warmup.total_ns
-    samples = difference(group.samples, sum_known([step.samples for step in left_out]))
-    tokens = difference(group.tokens, sum_known([step.tokens for step in left_out]))
-    worker_ns = difference(group.worker_ns, sum_known([step.worker_ns for step in left_out]))
+    # A group's sums are over the steps that have the figure.
+    samples = difference(group.samples, sum(step.samples or 0 for step in left_out))
+    tokens = difference(group.tokens, sum(step.tokens or 0 for step in left_out))
+    worker_ns = difference(group.worker_ns, sum(step.worker_ns or 0 for step in left_out))
     allocated = difference(_sum(group.phase_bytes), sum_known([step.allocated_bytes for step in left_out]))
     buckets = subtract_buckets(group.buckets, [step.duration_ns for step in left_out])
     min_ns, max_ns, exact = _extremes(group, warmup, buckets)
