@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import functools
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import recording, termination
+from pyrometer.capture import recording, termination, torch_watch
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -89,6 +90,7 @@ def begin_run(program: Program, started_at: datetime) -> Run:
 def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 0) -> Run:
     """The run as it stands now: the facts, and what the recorder holds."""
     snapshot = recording.recorder.snapshot()
+    watch = recording.torch_watch()
     return msgspec.structs.replace(
         facts,
         recorder=KIND,
@@ -96,12 +98,14 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         software=collect_software(),
         outcome=outcome,
         strands=strands_in(snapshot),
+        torch=None if watch is None else watch.record(),
         losses=losses_in(snapshot),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],
             startup_ns=facts.cost.startup_ns,
             checkpoint_ns=checkpoint_ns,
+            hook_ns=None if watch is None else watch.hook_ns,
         ),
     )
 
@@ -142,6 +146,7 @@ class Session:
         show_report: bool = True,
         quiet: bool = False,
         live: LiveLine | None = None,
+        baseline: str | None = None,
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
         self.facts = facts
@@ -150,6 +155,7 @@ class Session:
         self._show_report = show_report and not quiet and sys.__stderr__ is not None
         self._quiet = quiet
         self._live = live
+        self._baseline = baseline
         self._process_id = os.getpid()
         self._ended = False
         self._run: Run | None = None
@@ -237,15 +243,15 @@ class Session:
 
     def _tell(self) -> None:
         try:
-            if self._show_report and self._run is not None:
-                self._print_report(self._run)
+            if self._run is not None and (self._show_report or self._baseline is not None):
+                self._report(self._run)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             complain(f"the report could not be shown: {describe(error)}")
         if not self._quiet:
             for path in self._written:
                 _write_to_stderr(f"pyrometer: run written to {path}\n")
 
-    def _print_report(self, run: Run) -> None:
+    def _report(self, run: Run) -> None:
         with contextlib.ExitStack() as until_shown:
             if self._written:
                 path = self._written[0]
@@ -253,7 +259,19 @@ class Session:
                 folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
                 path = Path(folder) / "run.json"
                 write_run(run, path)
-            self._clean_process.run("report", str(path), "--top", str(self._top))
+            if self._show_report:
+                self._clean_process.run("report", str(path), "--top", str(self._top))
+            if self._baseline is not None:
+                self._make_baseline(run, path, self._baseline)
+
+    def _make_baseline(self, run: Run, path: Path, baseline: str) -> None:
+        make = ("report", str(path), "--format", "baseline", "-o", baseline)
+        if run.outcome.status != "finished":
+            complain(
+                f"no baseline of a program that failed; if it should be: {shlex.join(('pyrometer', *make))}"
+            )
+        elif self._clean_process.run(*make) and not self._quiet:
+            _write_to_stderr(f"pyrometer: baseline written to {baseline}\n")
 
     # Around forks.
 
@@ -296,8 +314,9 @@ def start_launched(
     show_report: bool,
     quiet: bool,
     live: bool | None,
-    warmup: int | None,  # noqa: ARG001 - for the watch on torch
-    window: tuple[int, int | None] | None,  # noqa: ARG001 - likewise
+    baseline: str | None,
+    warmup: int | None,
+    window: tuple[int, int | None] | None,
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
@@ -309,13 +328,16 @@ def start_launched(
     """
     global _active
     facts = read_run(Path(output))
+    line = open_line(wanted=live, quiet=quiet)
+    torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
     session = Session(
         facts,
         output=Path(output),
         top=top,
         show_report=show_report,
         quiet=quiet,
-        live=open_line(wanted=live, quiet=quiet),
+        live=line,
+        baseline=baseline,
         checkpoint_interval_s=checkpoint_interval_s,
     )
     session.start()

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
         Position,
         Recorder,
         Scope,
+        Watch,
         allocation_totals,
         count_allocations,
         stop_counting_allocations,
     )
 elif os.environ.get("PYROMETER_NATIVE") == "0":
     from pyrometer._native.twin import KIND, Position, Recorder, Scope
+    from pyrometer._native.twin_watch import Watch
     from pyrometer._native.uncounted import allocation_totals, count_allocations, stop_counting_allocations
 else:
     try:
@@ -27,12 +29,14 @@ else:
             Position,
             Recorder,
             Scope,
+            Watch,
             allocation_totals,
             count_allocations,
             stop_counting_allocations,
         )
     except ImportError:
         from pyrometer._native.twin import KIND, Position, Recorder, Scope
+        from pyrometer._native.twin_watch import Watch
         from pyrometer._native.uncounted import (
             allocation_totals,
             count_allocations,
@@ -44,6 +48,7 @@ __all__ = [
     "Position",
     "Recorder",
     "Scope",
+    "Watch",
     "allocation_totals",
     "count_allocations",
     "stop_counting_allocations",

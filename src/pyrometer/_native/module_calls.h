@@ -248,7 +248,7 @@ call_detailed(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObjec
 {
     Watch *watch = call->watch;
     Py_ssize_t depth = thread->module_depth;
-    int marks = depth < MAX_MODULE_DEPTH && thread->phase != BACKWARD_PHASE &&
+    int marks = watch->detail == SIZES_AND_MARKS && depth < MAX_MODULE_DEPTH && thread->phase != BACKWARD_PHASE &&
                 asks_true(call->tracks_gradients);
     if (marks) {
         uint64_t began_ns = recorder_now_ns(watch->recorder);
@@ -282,7 +282,7 @@ static inline PyObject *
 call_module(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObject *const *arguments,
             size_t count, PyObject *keywords)
 {
-    if (UNLIKELY(call->watch->detailed))
+    if (UNLIKELY(call->watch->detail != NO_DETAIL))
         return call_detailed(call, thread, entry, arguments, count, keywords);
     return call_recorded(call, thread, entry, arguments, count, keywords);
 }

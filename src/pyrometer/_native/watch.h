@@ -14,6 +14,9 @@
 enum { OTHER_PHASE = 0, FORWARD_PHASE = 3, LOSS_PHASE = 4, BACKWARD_PHASE = 5 };
 #define MAX_MODULE_DEPTH 256
 
+/* Sizes of calls are taken; with marks, so is the backward pass by module. */
+enum { NO_DETAIL = 0, SIZES_AND_MARKS = 1, SIZES = 2 };
+
 struct ModuleEntry;
 
 /* One open call of a module; both are kept alive by the call itself. */
@@ -42,7 +45,7 @@ typedef struct WatchThread {
 typedef struct Watch {
     PyObject_HEAD
     int active;
-    int detailed; /* the step under way was chosen: backward marks are set, sizes are taken */
+    int detail; /* how closely the step under way is looked at */
     Recorder *recorder;
     PyObject *failed; /* called with an error of one of our own callbacks */
     Scope *scopes[MAX_PHASES];

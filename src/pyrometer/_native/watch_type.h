@@ -92,7 +92,7 @@ static PyObject *
 watch_stop(Watch *self, PyObject *nothing)
 {
     self->active = 0;
-    self->detailed = 0;
+    self->detail = NO_DETAIL;
     Py_RETURN_NONE;
 }
 
@@ -240,15 +240,21 @@ watch_set_tensor_type(Watch *self, PyObject *type)
 }
 
 static PyObject *
-watch_get_detailed(Watch *self, void *closure)
+watch_get_detail(Watch *self, void *closure)
 {
-    return PyBool_FromLong(self->detailed);
+    return PyLong_FromLong(self->detail);
 }
 
 static int
-watch_set_detailed(Watch *self, PyObject *value, void *closure)
+watch_set_detail(Watch *self, PyObject *value, void *closure)
 {
-    self->detailed = value == Py_True;
+    long detail = value == NULL ? -1 : PyLong_AsLong(value);
+    if (detail < NO_DETAIL || detail > SIZES) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "there is no detail %R", value);
+        return -1;
+    }
+    self->detail = (int)detail;
     forget_marked(self);
     return 0;
 }
@@ -281,7 +287,7 @@ static PyMethodDef watch_methods[] = {
 
 static PyGetSetDef watch_attributes[] = {
     {"active", (getter)watch_get_active, NULL, "Whether it watches."},
-    {"detailed", (getter)watch_get_detailed, (setter)watch_set_detailed, "Whether backward marks are set and sizes taken."},
+    {"detail", (getter)watch_get_detail, (setter)watch_set_detail, "0, or 1: sizes and backward marks are taken, or 2: sizes alone."},
     {"hook_ns", (getter)watch_get_counter, NULL, "Time spent in our own callbacks.", (void *)offsetof(Watch, hook_ns)},
     {"timed_backward_passes", (getter)watch_get_counter, NULL, "Backward passes timed by module.", (void *)offsetof(Watch, timed_backward_passes)},
     {"timed_backward_ns", (getter)watch_get_counter, NULL, "How long those took.", (void *)offsetof(Watch, timed_backward_ns)},

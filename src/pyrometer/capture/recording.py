@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import copyreg
 import os
+import sys
 import threading
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 from pyrometer._native import Recorder, Scope
 from pyrometer.capture import processes
@@ -19,6 +20,8 @@ from pyrometer.capture.threads import ThreadHooks
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyrometer.capture.torch_watch import TorchWatch
 
 recorder = Recorder()
 
@@ -42,6 +45,7 @@ _hooks = ThreadHooks(recorder)
 _lock = threading.Lock()
 _starts = 0
 _watching_forks = False
+_await_torch_no_more: Callable[[], None] | None = None
 
 
 def start() -> None:
@@ -56,6 +60,8 @@ def start() -> None:
             _hooks.install()
         _starts += 1
         recorder.start()
+        if _starts == 1:
+            _await_torch()
 
 
 def stop() -> None:
@@ -68,6 +74,7 @@ def stop() -> None:
         recorder.stop()
         if _starts == 0:
             _hooks.remove()
+            _leave_torch()
 
 
 def reset() -> None:
@@ -75,6 +82,36 @@ def reset() -> None:
     recorder.reset()
     failures.clear()
     processes.begin()
+    watch = torch_watch()
+    if watch is not None:
+        watch.reset()
+
+
+def torch_watch() -> TorchWatch | None:
+    """What watches the program's PyTorch work; None while it has not imported torch."""
+    module = sys.modules.get("pyrometer.capture.torch_watch")
+    return None if module is None else module.active
+
+
+def _await_torch() -> None:
+    global _await_torch_no_more
+    from pyrometer.capture.import_watch import when_imported
+
+    _await_torch_no_more = when_imported("torch", _begin_torch)
+
+
+def _begin_torch(torch: ModuleType) -> None:
+    from pyrometer.capture import torch_watch
+
+    torch_watch.begin(torch)
+
+
+def _leave_torch() -> None:
+    if _await_torch_no_more is not None:
+        _await_torch_no_more()
+    watch = torch_watch()
+    if watch is not None and watch.running:
+        watch.stop()
 
 
 class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextlib.suppress`.
@@ -104,4 +141,9 @@ def _begin_anew_in_child() -> None:
     global _lock
     # Another thread of the parent may have held it, and that thread does not exist here.
     _lock = threading.Lock()
-    reset()
+    watch = torch_watch()
+    if watch is not None:
+        watch.abandon()
+    recorder.reset()
+    failures.clear()
+    processes.begin()

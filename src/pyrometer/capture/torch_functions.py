@@ -1,0 +1,162 @@
+"""Which of torch's functions are which phase, and how they are replaced."""
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyrometer._native import Watch
+from pyrometer.capture.losses import note_failure
+from pyrometer.capture.patches import Patches
+from pyrometer.record.torch_run import PHASES
+
+if TYPE_CHECKING:
+    from pyrometer.capture.torch_watch import TorchWatch
+
+PHASE_NUMBERS = {name: number for number, name in enumerate(PHASES, start=1)}
+"""By the watch's numbers; 0 is what is in no phase."""
+
+# In each of these the phase stays what it is when such a function is called.
+_KEPT_BY = {
+    "data": ("data",),
+    "copies": PHASES,
+    "forward": ("data", "copies", "forward", "loss", "backward"),
+    "loss": ("data", "forward", "loss", "backward"),
+    "backward": ("data", "forward", "loss", "backward"),
+    "clipping": ("data", "forward", "loss", "backward"),
+    "clearing": ("data", "forward", "loss", "backward"),
+}
+
+_LOSS_FUNCTIONS = (
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+    "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss",
+)  # fmt: skip
+_CLIPPING_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_")
+_COPYING_METHODS = ("to", "cuda")
+
+
+def kept_by(phase: str) -> int:
+    """The phases, as bits by number, in which a function of this one changes nothing."""
+    return sum(1 << PHASE_NUMBERS[name] for name in _KEPT_BY[phase])
+
+
+def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch: Any) -> None:
+    """Put our wrappers in the place of torch's functions; one that is not there is noted and left out."""
+    loading = sys.modules["torch.utils.data.dataloader"]
+    clipping = sys.modules["torch.nn.utils.clip_grad"]
+    places = [
+        ("data", loading.DataLoader, "__iter__", told.fetch_begun, told.loader_started),
+        ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched),  # noqa: SLF001
+        ("backward", torch.autograd, "_engine_run_backward", None, told.backward_ended),
+        ("clearing", torch.optim.Optimizer, "zero_grad", None, None),
+        ("clearing", torch.nn.Module, "zero_grad", None, None),
+        *(("loss", torch.nn.functional, name, None, None) for name in _LOSS_FUNCTIONS),
+        *(
+            ("clipping", owner, name, None, None)
+            for owner in (torch.nn.utils, clipping)
+            for name in _CLIPPING_FUNCTIONS
+        ),
+        *(("copies", torch.Tensor, name, None, None) for name in _copying_methods(torch)),
+    ]
+    for phase, owner, name, begun, ended in places:
+        try:
+            theirs = getattr(owner, name)
+            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended)
+            patches.replace(owner, name, ours)
+        except Exception as error:  # noqa: BLE001 - the other phases are still worth having
+            note_failure("torch", f"{phase} is not seen in {name}", error)
+    call = watch.module_call(
+        vars(torch.nn.Module)["__call__"],
+        keeps=kept_by("forward"),
+        describe=told.names.describe,
+        root_begun=told.root_begun,
+        root_ended=told.root_ended,
+        measure=told.names.measure,
+        tracks_gradients=torch.is_grad_enabled,
+        sequence_number=torch._C._autograd._get_sequence_nr,  # noqa: SLF001
+    )
+    patches.replace(torch.nn.Module, "__call__", call)
+
+
+def _copying_methods(torch: Any) -> tuple[str, ...]:
+    """A build for the CPU alone has no other device to copy to."""
+    backends = torch.backends
+    has_devices = torch.version.cuda or torch.version.hip or backends.mps.is_built()
+    return _COPYING_METHODS if has_devices else ()
+
+
+class OptimizerHooks:
+    """Is told of every optimizer's step by torch's own hooks.
+
+    Not by a wrapper: Dynamo would trace a step anew because of it.
+    """
+
+    def __init__(self, watch: Watch, stepped: Callable[[object], None]) -> None:
+        self._watch = watch
+        self._stepped = stepped
+        self._local = threading.local()
+        module = sys.modules["torch.optim.optimizer"]
+        self._handles = (
+            module.register_optimizer_step_pre_hook(self._before),
+            module.register_optimizer_step_post_hook(self._after),
+        )
+
+    def remove(self) -> None:
+        """Be told no more."""
+        for handle in self._handles:
+            handle.remove()
+
+    def settle(self) -> None:
+        """Close the phase of steps that raised: nobody tells of their end."""
+        open_steps = self._open_steps()
+        while open_steps and not _is_running(open_steps[-1].frame_id):
+            self._watch.leave(open_steps.pop().token)
+
+    def _open_steps(self) -> "list[_OpenStep]":
+        steps: list[_OpenStep] | None = getattr(self._local, "steps", None)
+        if steps is None:
+            steps = self._local.steps = []
+        return steps
+
+    def _before(self, optimizer: object, _arguments: object, _keywords: object) -> None:
+        try:
+            self.settle()
+            token = self._watch.enter(PHASE_NUMBERS["optimizer"])
+            self._open_steps().append(_OpenStep(id(optimizer), id(sys._getframe(1)), token))
+        except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
+            note_failure("torch", "a step of an optimizer was not seen", error)
+
+    def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
+        try:
+            open_steps = self._open_steps()
+            while open_steps:
+                step = open_steps.pop()
+                self._watch.leave(step.token)
+                if step.optimizer_id == id(optimizer):
+                    break
+            if not open_steps:
+                self._stepped(optimizer)
+        except Exception as error:  # noqa: BLE001 - likewise
+            note_failure("torch", "a step of an optimizer was not seen", error)
+
+
+class _OpenStep:
+    __slots__ = ("frame_id", "optimizer_id", "token")
+
+    def __init__(self, optimizer_id: int, frame_id: int, token: int) -> None:
+        self.optimizer_id = optimizer_id
+        self.frame_id = frame_id
+        self.token = token
+
+
+def _is_running(frame_id: int) -> bool:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if id(frame) == frame_id:
+            return True
+        frame = frame.f_back
+    return False

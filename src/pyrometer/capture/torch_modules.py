@@ -1,0 +1,224 @@
+"""The program's modules: what they are called, how large they are, what their calls give and do.
+
+Modules are held weakly: a model lives as long as it would without us.
+"""
+
+import sys
+import weakref
+from types import FrameType
+from typing import Any
+
+from pyrometer.capture.torch_flops import flops_of, has_formula
+from pyrometer.record.torch_run import MAX_MODULES, Module
+
+_LOSS_ENDINGS = ("Loss", "Criterion")
+_MAX_NAME_LENGTH = 400
+_MAX_TENSORS = 64
+
+
+class ModuleNames:
+    """Names modules as their callers see them, and keeps what is known of each by name."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._roots: dict[str, weakref.ref[Any]] = {}
+        self._known: dict[str, _Facts] = {}
+
+    def describe(self, module: Any, parent: Any) -> tuple[str, bool]:
+        """(name, whether it is a loss); ``parent`` is the module whose call this one is in, or None.
+
+        Called by the core, straight below the program's own frame.
+        """
+        name = self._name_of(module)
+        if name is None and parent is not None:
+            name = self._name_in(parent, module)
+        if name is None:
+            name = self._add_root(module, sys._getframe(1))
+        return name, is_loss(module)
+
+    def name_of(self, module: Any) -> str:
+        """The name of a module seen before; its class for any other."""
+        return self._name_of(module) or type(module).__name__
+
+    def learn(self, root: Any) -> None:
+        """Note the sizes of a root module and all below; after a call, when lazy ones have their shape."""
+        name = self._name_of(root)
+        if name is None or (name in self._known and self._known[name].has_sizes):
+            return
+        for below, module in root.named_modules():
+            full_name = _joined(name, below)
+            if full_name not in self._known and len(self._known) >= MAX_MODULES:
+                return
+            self._known.setdefault(full_name, _Facts()).learn(module)
+
+    def measure(self, module: Any, name: str, arguments: tuple[Any, ...], keywords: Any, result: Any) -> None:
+        """Note what one call gave, and how much it worked."""
+        facts = self._known.get(name)
+        if facts is None:
+            if len(self._known) >= MAX_MODULES:
+                return
+            facts = self._known[name] = _Facts()
+            facts.learn(module)
+        facts.measure(module, arguments, keywords or {}, result)
+
+    def records(self) -> tuple[Module, ...]:
+        """Every module known, in the order of the models."""
+        return tuple(facts.record(name) for name, facts in list(self._known.items()))
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.__init__()  # type: ignore[misc]
+
+    def _name_of(self, module: Any) -> str | None:
+        reference, name = self._names.get(id(module), (None, None))
+        # Another one may have lived at this address.
+        return name if reference is not None and reference() is module else None
+
+    def _name_in(self, parent: Any, module: Any) -> str | None:
+        """Of a module that was made, or put in, after its root had been seen."""
+        parent_name = self._name_of(parent)
+        if parent_name is None:
+            return None
+        below = next((name for name, child in parent.named_modules() if child is module), None)
+        # One that belongs to nobody, made in the very call.
+        below = type(module).__name__ if below is None else below
+        name = _joined(parent_name, below)
+        self._names[id(module)] = (weakref.ref(module), name)
+        return name
+
+    def _add_root(self, module: Any, frame: FrameType | None) -> str:
+        name = self._free_name(variable_name(module, frame) or type(module).__name__, module)
+        self._roots[name] = weakref.ref(module)
+        self._drop_dead()
+        for below, child in module.named_modules():
+            # One that is a root itself, or part of another, keeps its name.
+            if self._name_of(child) is None:
+                self._names[id(child)] = (weakref.ref(child), _joined(name, below))
+        self._names[id(module)] = (weakref.ref(module), name)
+        return name
+
+    def _free_name(self, wanted: str, module: Any) -> str:
+        """Two models that live at the same time are told apart; one made anew goes on under its name."""
+        candidates = [wanted, f"{wanted} ({type(module).__name__})"]
+        candidates += [f"{wanted} ({number})" for number in range(2, 100)]
+        for name in candidates:
+            reference = self._roots.get(name)
+            holder = None if reference is None else reference()
+            if holder is None or holder is module:
+                return name
+        return f"{wanted} (more)"
+
+    def _drop_dead(self) -> None:
+        if len(self._names) > 2 * MAX_MODULES:
+            self._names = {key: value for key, value in self._names.items() if value[0]() is not None}
+
+
+class _Facts:
+    __slots__ = (
+        "flops",
+        "has_sizes",
+        "hidden",
+        "kind",
+        "measured",
+        "output_bytes",
+        "parameter_bytes",
+        "parameters",
+    )
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self.has_sizes = False
+        self.parameters = 0
+        self.parameter_bytes = 0
+        self.measured = 0
+        self.output_bytes: int | None = None
+        self.flops: int | None = None
+        self.hidden: str | None = None
+
+    def learn(self, module: Any) -> None:
+        self.kind = type(module).__name__
+        self.hidden = what_hides(module)
+        parameters = [parameter for parameter in module.parameters() if _has_size(parameter)]
+        self.parameters = sum(parameter.numel() for parameter in parameters)
+        self.parameter_bytes = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+        self.has_sizes = True
+
+    def measure(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:
+        self.measured += 1
+        self.output_bytes = (self.output_bytes or 0) + sum(tensor.nbytes for tensor in tensors_in(result))
+        if has_formula(module):
+            inputs = tensors_in((arguments, keywords))
+            flops = flops_of(module, inputs, tensors_in(result))
+            if flops is not None:
+                self.flops = (self.flops or 0) + flops
+
+    def record(self, name: str) -> Module:
+        return Module(
+            name=name,
+            kind=self.kind,
+            parameters=self.parameters,
+            parameter_bytes=self.parameter_bytes,
+            measured_calls=self.measured,
+            output_bytes=self.output_bytes,
+            flops=self.flops,
+            hidden=self.hidden,
+        )
+
+
+def is_loss(module: Any) -> bool:
+    """Whether a module called by itself is the loss: torch's own, or one that is named so."""
+    losses = sys.modules["torch.nn.modules.loss"]._Loss  # noqa: SLF001
+    return isinstance(module, losses) or type(module).__name__.endswith(_LOSS_ENDINGS)
+
+
+def what_hides(module: Any) -> str | None:
+    """Why the modules inside cannot be seen, if they cannot."""
+    if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+        return "compiled"
+    script_module = sys.modules["torch"].jit.ScriptModule
+    return "scripted" if isinstance(module, script_module) else None
+
+
+def variable_name(module: Any, frame: FrameType | None) -> str | None:
+    """What the calling code calls the module: a variable of its, or an attribute of its ``self``."""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("torch."):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    for variables in (frame.f_locals, frame.f_globals):
+        for name, value in list(variables.items()):
+            if value is module and name != "self" and not name.startswith("_"):
+                return name
+    holder = frame.f_locals.get("self")
+    for members in (getattr(holder, "_modules", None), getattr(holder, "__dict__", None)):
+        if isinstance(members, dict):
+            for name, value in list(members.items()):
+                if value is module:
+                    return str(name)
+    return None
+
+
+def tensors_in(value: Any, levels: int = 3) -> list[Any]:
+    """The tensors in a call's arguments or result, as far as they lie in tuples, lists and mappings."""
+    tensor = sys.modules["torch"].Tensor
+    found: list[Any] = []
+    waiting = [(value, levels)]
+    while waiting and len(found) < _MAX_TENSORS:
+        item, left = waiting.pop(0)
+        if isinstance(item, tensor):
+            found.append(item)
+        elif left and isinstance(item, (tuple, list)):
+            waiting += [(part, left - 1) for part in item[:_MAX_TENSORS]]
+        elif left and isinstance(item, dict):
+            waiting += [(part, left - 1) for part in list(item.values())[:_MAX_TENSORS]]
+    return found
+
+
+def _has_size(parameter: Any) -> bool:
+    """Lazy ones have none before their first call."""
+    is_lazy = sys.modules["torch"].nn.parameter.is_lazy
+    return not is_lazy(parameter)
+
+
+def _joined(name: str, below: str) -> str:
+    return (f"{name}.{below}" if below else name)[-_MAX_NAME_LENGTH:]

@@ -1,0 +1,263 @@
+"""From what torch is asked to do to steps.
+
+A step runs from the end of the one before to the return of the last optimizer's ``step()`` before
+the next batch is fetched. Without a loader, an optimizer that steps again begins a new one; without
+an optimizer a step runs from batch to batch, or from root call to root call.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from pyrometer.capture.step_groups import StepGroups, Stretch, Taken
+
+if TYPE_CHECKING:
+    from pyrometer.capture.torch_generation import Token
+
+# Root calls, or steps of one optimizer, in a row that may yet turn out to belong to one larger step: a
+# teacher that is asked twice before the backward pass, an optimizer that steps more than once a batch.
+MAX_UNDECIDED = 16
+
+MAX_NAMED = 3
+
+
+class StepFinder:
+    """Cuts the time of one thread into steps, as the thread's loop goes on.
+
+    Every moment from the first event to the end of the last step is in exactly one step.
+    """
+
+    def __init__(
+        self,
+        *,
+        take: Callable[[], Taken],
+        groups: StepGroups,
+        includes: Callable[[int], bool],
+        on_step: Callable[[int, Stretch], None],
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._take = take
+        self._groups = groups
+        self._includes = includes
+        self._on_step = on_step
+        self._lock = lock
+        self._began = False
+        self._began_ns = 0
+        """When the first stretch that is in no step yet began."""
+        self._now = Stretch()
+        self._undecided: list[Stretch] = []
+        self._streaming = False
+        self._marked: str | None = None
+        self._marks_steps = False
+        self._trains = False
+
+    @property
+    def wants_sizes(self) -> bool:
+        """Whether the size of a root module's input is to be told: no loader has told it."""
+        return self._now.batches == 0
+
+    # What happens.
+
+    def fetch_begun(self) -> None:
+        """The next batch is asked for."""
+        self._begin()
+        if self._marks_steps:
+            return
+        if any(stretch.optimizers for stretch in self._undecided):
+            self._finish_training()
+        if self._is_forward_only():
+            self._cut()
+        self._finish_forwards()
+
+    def fetched(self, samples: int | None, tokens: int | None, worker_ns: int | None) -> None:
+        """A batch has come."""
+        now = self._now
+        if now.batches == 0:
+            # What the loader gives goes before what a root module was seen to get.
+            now.samples = now.tokens = None
+        now.batches += 1
+        now.unknown_samples = now.unknown_samples or samples is None
+        if samples is not None:
+            now.samples = samples + (now.samples or 0)
+        if tokens is not None:
+            now.tokens = tokens + (now.tokens or 0)
+        if worker_ns is not None:
+            now.worker_ns = worker_ns + (now.worker_ns or 0)
+
+    def forward_begun(
+        self, root: str, samples: int | None, tokens: int | None, *, tracks_gradients: bool, continues: bool
+    ) -> None:
+        """A root module is called; ``continues`` if for the next token of a sequence."""
+        self._begin()
+        now = self._now
+        if not self._marks_steps:
+            if continues:
+                self._now.generates = self._now.token is not None
+                self._cut()
+                self._finish_training()
+                self._finish_forwards()
+                now = self._now
+            elif root in now.roots and not now.backward_passes and not self._is_fetched():
+                self._cut()
+                if self._streaming or self._count_forwards() > MAX_UNDECIDED:
+                    self._streaming = True
+                    self._finish_training()
+                    self._finish_forwards()
+                now = self._now
+        now.forward_calls += 1
+        now.grad_forward_calls += tracks_gradients
+        if root not in now.roots:
+            now.roots = (*now.roots, root)
+        if now.batches == 0 and now.roots[0] == root:
+            if samples is not None:
+                now.samples = samples + (now.samples or 0)
+            if tokens is not None:
+                now.tokens = tokens + (now.tokens or 0)
+
+    def forward_ended(self, token: "Token | None") -> None:
+        """The root call has returned; ``token`` says what it made, if it may be a text generator's."""
+        if token is not None:
+            self._now.token = token
+            self._now.generates = self._now.generates or not token.starts
+        if not self._trains and not self._marks_steps:
+            # What comes after the last root call of all is in no step.
+            self._settle()
+
+    def backward_ended(self) -> None:
+        """A backward pass has returned."""
+        self._begin()
+        self._now.backward_passes += 1
+        self._streaming = False
+        self._trains = True
+
+    def optimizer_ended(self, name: str) -> None:
+        """An optimizer's ``step()`` has returned."""
+        self._begin()
+        self._trains = True
+        self._streaming = False
+        if self._marks_steps:
+            return
+        again = [stretch for stretch in self._undecided if name in stretch.optimizers]
+        if again and (not self._is_fetched() or len(again) > MAX_UNDECIDED):
+            self._finish_training(one_by_one=self._is_fetched())
+        self._now.optimizers = (name,)
+        self._cut()
+
+    def mark_begun(self, name: str) -> None:
+        """The program says that a step begins here; from now on only it says so."""
+        self._begin()
+        if not self._marks_steps:
+            self._finish_all()
+            self._marks_steps = True
+        self._drop()
+        self._marked = name
+
+    def mark_ended(self) -> None:
+        """The program says that the step ends here."""
+        if self._marked is None:
+            return
+        name, self._marked = self._marked, None
+        self._cut()
+        self._finish([self._undecided.pop()], "marked", name)
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._began and not self._marks_steps:
+            self._finish_all()
+
+    # Stretches.
+
+    def _begin(self) -> None:
+        if not self._began:
+            self._began = True
+            self._began_ns = self._take()[0]
+
+    def _cut(self) -> None:
+        """End the stretch here; it is in no step yet."""
+        now = self._now
+        taken = self._take()
+        if now.ns:
+            rest = Stretch()
+            rest.end(taken)
+            now.absorb(rest)
+        else:
+            now.end(taken)
+        self._undecided.append(now)
+        self._now = Stretch()
+
+    def _settle(self) -> None:
+        """Note how far the stretch has come, should nothing follow."""
+        rest = Stretch()
+        rest.end(self._take())
+        self._now.absorb(rest)
+
+    def _drop(self) -> None:
+        """What lies between two steps that the program marks is in none."""
+        self._began_ns = self._take()[0]
+        self._now = Stretch()
+        self._undecided.clear()
+
+    def _is_fetched(self) -> bool:
+        return self._now.batches > 0 or any(stretch.batches for stretch in self._undecided)
+
+    def _is_forward_only(self) -> bool:
+        now = self._now
+        return now.forward_calls > 0 and not now.backward_passes and not self._waits_for_backward()
+
+    def _waits_for_backward(self) -> bool:
+        return any(stretch.backward_passes and not stretch.optimizers for stretch in self._undecided)
+
+    def _count_forwards(self) -> int:
+        return sum(not stretch.optimizers for stretch in self._undecided)
+
+    # Steps.
+
+    def _finish_training(self, *, one_by_one: bool = False) -> None:
+        """Everything up to the last optimizer's return is a step; or one for each return."""
+        last = max(
+            (place for place, stretch in enumerate(self._undecided) if stretch.optimizers), default=None
+        )
+        if last is None:
+            return
+        parts, self._undecided = self._undecided[: last + 1], self._undecided[last + 1 :]
+        step: list[Stretch] = []
+        for part in parts:
+            step.append(part)
+            if one_by_one and part.optimizers:
+                self._finish(step, "training")
+                step = []
+        if step:
+            self._finish(step, "training")
+
+    def _finish_forwards(self) -> None:
+        """Each stretch that waits is a step of its own, if none of them needs a backward pass."""
+        if self._waits_for_backward() or any(stretch.optimizers for stretch in self._undecided):
+            return
+        waiting, self._undecided = self._undecided, []
+        for stretch in waiting:
+            self._finish([stretch], "generation" if stretch.generates else "forward")
+
+    def _finish_all(self) -> None:
+        self._finish_training()
+        if self._now.ns and self._now.forward_calls and not self._now.backward_passes:
+            self._undecided.append(self._now)
+            self._now = Stretch()
+        self._finish_forwards()
+
+    def _finish(self, parts: list[Stretch], kind: str, name: str | None = None) -> None:
+        step, *others = parts
+        for other in others:
+            step.absorb(other)
+        label = name if name is not None else _label(step.optimizers or step.roots)
+        if kind == "generation" and step.token is not None:
+            step.tokens = step.token.sequences  # those it made, not those it was given
+        with self._lock:
+            index = self._groups.steps
+            self._groups.add(kind, label, step, began_ns=self._began_ns, keep=self._includes(index))
+        self._began_ns = step.ended_ns
+        self._on_step(index, step)
+
+
+def _label(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return " + ".join(names[:MAX_NAMED]) + more

@@ -1,0 +1,362 @@
+"""Watches a PyTorch program: installed when torch is imported, and taken off at the end.
+
+The program's own hooks, graphs, results and random numbers are left alone, and nothing is ever
+made to wait for a device.
+"""
+
+import threading
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from pyrometer._native import Recorder, Watch, count_allocations, stop_counting_allocations
+from pyrometer.capture.live import LiveLine, Progress
+from pyrometer.capture.losses import note_failure, note_loss
+from pyrometer.capture.own_cost import scope_cost_ns
+from pyrometer.capture.patches import Patches
+from pyrometer.capture.snapshots import strands_in
+from pyrometer.capture.step_groups import StepGroups, Stretch
+from pyrometer.capture.torch_compilation import CompilationWatch
+from pyrometer.capture.torch_functions import PHASE_NUMBERS, OptimizerHooks, replace_functions
+from pyrometer.capture.torch_generation import GenerationWatch
+from pyrometer.capture.torch_batches import batch_size
+from pyrometer.capture.torch_loading import LoaderWatch
+from pyrometer.capture.torch_modules import ModuleNames, tensors_in
+from pyrometer.capture.torch_steps import StepFinder
+from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
+
+# One step in so many is looked at closely: at first often, so that a short run has some.
+_CLOSE_UP_EVERY = 8
+_CLOSE_UP_EVERY_LATER = 32
+_CLOSE_UP_OFTEN_UNTIL = 64
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked of the watch."""
+
+    warmup: int | None = None
+    window: tuple[int, int | None] | None = None
+    live: LiveLine | None = None
+
+    def includes(self, index: int) -> bool:
+        """Whether the step by this number is to be recorded."""
+        if self.window is None:
+            return True
+        first, first_not = self.window
+        return first <= index and (first_not is None or index < first_not)
+
+
+settings = Settings()
+
+
+def configure(**wanted: Any) -> None:
+    """Say what the watch is to do, before torch is imported."""
+    global settings
+    settings = Settings(**wanted)
+
+
+class TorchWatch:
+    """Everything we know of a process's PyTorch work; started and stopped with the recording."""
+
+    def __init__(self, torch: ModuleType) -> None:
+        self._torch: Any = torch
+        self._recorder = Recorder(suspends=False)
+        self._watch = Watch(self._recorder, (OTHER, *PHASES), self._note_failure)
+        self._phases = [OTHER, *PHASES]
+        self._patches = Patches()
+        self._names = ModuleNames()
+        self._learned: set[str] = set()
+        self._optimizers: dict[int, str] = {}
+        self._lock = threading.Lock()
+        self._optimizer_hooks: OptimizerHooks | None = None
+        self._counts_bytes = False
+        self.running = False
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._random = Random(0)  # noqa: S311 - a choice of steps is no secret
+        self._next_close_up = 1
+        self._finders: dict[int, StepFinder] = {}
+        self._groups: StepGroups | None = None
+        self._generation = GenerationWatch()
+        self._loaders = LoaderWatch()
+        self._compilation = CompilationWatch()
+        self._backward_passes = 0
+        self._steps_ns = 0
+        self._phase_ns: list[int] = []
+        self._samples: int | None = None
+
+    # Switching.
+
+    def start(self) -> None:
+        """Begin to watch, in every thread."""
+        reason = count_allocations()
+        self._counts_bytes = reason is None
+        if reason is not None:
+            note_loss("memory", f"allocations of tensors are not counted: {reason}")
+        self._watch.set_tensor_type(self._torch.Tensor)
+        self._watch.start()
+        if self._groups is None:
+            origin_ns = self._watch.take()[0]
+            self._groups = StepGroups(
+                phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns
+            )
+        self._record_step(self._groups.steps)
+        replace_functions(self._patches, self._watch, self, self._torch)
+        self._loaders.install(self._patches)
+        self._compilation.install(self._patches)
+        self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended)
+        self.running = True
+
+    def stop(self) -> None:
+        """Take everything off again; what was seen stays."""
+        self.running = False
+        self._compilation.remove()
+        self._patches.remove()
+        if self._optimizer_hooks is not None:
+            self._optimizer_hooks.remove()
+            self._optimizer_hooks = None
+        with self._lock:
+            for finder in self._finders.values():
+                finder.end()
+            self._finders.clear()
+        self._watch.stop()
+        if self._recorder.enabled:
+            self._recorder.stop()
+        stop_counting_allocations()
+
+    def reset(self) -> None:
+        """Forget what was seen so far."""
+        with self._lock:
+            self._recorder.reset()
+            self._watch.reset()
+            self._names.forget()
+            self._learned.clear()
+            self._begin_anew()
+            if self.running:
+                self._groups = StepGroups(
+                    phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=self._watch.take()[0]
+                )
+
+    def abandon(self) -> None:
+        """In a forked child: what is replaced only calls through from here on."""
+        self.running = False
+        self._watch.stop()
+        self._lock = threading.Lock()
+
+    # What the hooks tell. They run on the program's threads, and their errors end in `_note_failure`.
+
+    def fetch_begun(self, _: object) -> None:
+        """A loader's iterator is asked for a batch."""
+        if self._optimizer_hooks is not None:
+            self._optimizer_hooks.settle()
+        self._finder().fetch_begun()
+
+    def loader_started(self, _: object, iterator: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
+        """A loader has made an iterator."""
+        if not raised:
+            self._loaders.started(iterator, duration_ns)
+
+    def fetched(self, iterator: object, batch: object, wait_ns: int, raised: bool) -> None:  # noqa: FBT001
+        """It has answered."""
+        if raised:
+            self._loaders.exhausted(iterator)
+            return
+        seen = self._loaders.fetched(iterator, batch, wait_ns)
+        self._finder().fetched(seen.samples, seen.tokens, seen.worker_ns)
+
+    def root_begun(
+        self,
+        module: object,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any] | None,
+        tracks_gradients: bool,  # noqa: FBT001
+    ) -> None:
+        """A root module is called."""
+        finder = self._finder()
+        samples = tokens = shape = None
+        if finder.wants_sizes or not tracks_gradients:
+            given = (*arguments, *(keywords or {}).values()) if keywords else arguments
+            samples, tokens = batch_size(keywords if keywords and not arguments else given)
+            if not tracks_gradients:
+                shape = self._token_shape(given)
+        name = self._names.name_of(module)
+        finder.forward_begun(
+            name,
+            samples,
+            tokens,
+            tracks_gradients=tracks_gradients,
+            continues=self._generation.called(name, shape, tracks_gradients=tracks_gradients),
+        )
+
+    def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
+        """It has returned, or raised."""
+        name = self._names.name_of(module)
+        self._finder().forward_ended(None if raised else self._generation.returned(name, duration_ns))
+        if name not in self._learned and not raised:
+            self._learned.add(name)
+            self._names.learn(module)
+
+    def backward_ended(self, _first: object, _result: object, _ns: int, raised: bool) -> None:  # noqa: FBT001
+        """A backward pass has returned, or raised."""
+        if not raised:
+            self._backward_passes += 1
+            self._finder().backward_ended()
+
+    def optimizer_ended(self, optimizer: object) -> None:
+        """An optimizer's step has returned."""
+        self._finder().optimizer_ended(self._optimizer_name(optimizer))
+
+    @property
+    def names(self) -> ModuleNames:
+        """The modules seen."""
+        return self._names
+
+    def phase_number(self, name: str) -> int:
+        """The number of a phase, found or named by the program."""
+        if name == OTHER:
+            return 0
+        if name in PHASE_NUMBERS:
+            return PHASE_NUMBERS[name]
+        if name not in self._phases:
+            number = self._watch.phase(name)
+            if number == len(self._phases):
+                self._phases.append(name)
+            return number
+        return self._phases.index(name)
+
+    def enter_phase(self, name: str) -> int:
+        """The program says what it is at; the token is for ``leave_phase``."""
+        return self._watch.enter(self.phase_number(name), True)  # noqa: FBT003
+
+    def leave_phase(self, token: int) -> None:
+        """The program is at something else."""
+        self._watch.leave(token)
+
+    def mark_begun(self, name: str) -> None:
+        """The program says that a step begins."""
+        self._finder().mark_begun(name)
+
+    def mark_ended(self) -> None:
+        """The program says that it ends."""
+        self._finder().mark_ended()
+
+    # Steps.
+
+    def _finder(self) -> StepFinder:
+        thread_id = threading.get_ident()
+        finder = self._finders.get(thread_id)
+        if finder is None:
+            if self._groups is None:
+                raise RuntimeError("asked before the start")
+            finder = StepFinder(
+                take=self._watch.take,
+                groups=self._groups,
+                includes=settings.includes,
+                on_step=self._on_step,
+                lock=self._lock,
+            )
+            self._finders[thread_id] = finder
+        return finder
+
+    def _on_step(self, index: int, step: Stretch) -> None:
+        if step.generates and step.token is not None:
+            self._generation.made(step.token, step)
+        self._record_step(index + 1)
+        if settings.live is not None:
+            self._show(settings.live, step)
+
+    def _record_step(self, index: int) -> None:
+        """Get ready for the step that begins."""
+        wanted = settings.includes(index)
+        if wanted and not self._recorder.enabled:
+            self._recorder.start()
+        elif not wanted and self._recorder.enabled:
+            self._recorder.stop()
+        close_up = index == self._next_close_up
+        if close_up:
+            every = _CLOSE_UP_EVERY if index < _CLOSE_UP_OFTEN_UNTIL else _CLOSE_UP_EVERY_LATER
+            block_end = (index // every + 1) * every
+            self._next_close_up = block_end + int(self._random.random() * every)
+        # The first step's backward pass starts torch up: sizes are looked at, the time is not.
+        detail = 1 if close_up else 2 * (index == 0)
+        if self._watch.detail != detail:
+            self._watch.detail = detail
+
+    def _show(self, live: LiveLine, step: Stretch) -> None:
+        self._steps_ns += sum(step.ns)
+        self._phase_ns += [0] * (len(step.ns) - len(self._phase_ns))
+        for number, ns in enumerate(step.ns):
+            self._phase_ns[number] += ns
+        if step.samples is not None:
+            self._samples = step.samples + (self._samples or 0)
+        live.update(self._progress)
+
+    def _progress(self) -> Progress:
+        return Progress(
+            steps=self._groups.steps if self._groups is not None else 0,
+            samples=self._samples,
+            total_ns=self._steps_ns,
+            phase_ns=dict(zip(self._phases, self._phase_ns, strict=False)),
+        )
+
+    def _optimizer_name(self, optimizer: object) -> str:
+        name = self._optimizers.get(id(optimizer))
+        kind = type(optimizer).__name__
+        if name is None or name.partition(" (")[0] != kind:
+            others = sum(known.partition(" (")[0] == kind for known in self._optimizers.values())
+            name = f"{kind} ({others + 1})" if others else kind
+            self._optimizers[id(optimizer)] = name
+        return name
+
+    def _token_shape(self, given: object) -> tuple[int, int] | None:
+        """(sequences, tokens) of the first tensor, if it holds tokens."""
+        tensors = tensors_in(given, 2)
+        if not tensors or tensors[0].dim() != 2 or tensors[0].is_floating_point():
+            return None
+        return tuple(tensors[0].shape)
+
+    # The record.
+
+    @property
+    def hook_ns(self) -> int:
+        """What our hooks took so far: the callbacks as timed, the rest by the cost of a scope."""
+        entries: int = self._recorder.snapshot()["entries"]
+        return self._watch.hook_ns + round(entries * scope_cost_ns())
+
+    def record(self) -> TorchRun:
+        """What was seen so far."""
+        with self._lock:
+            groups = () if self._groups is None else self._groups.records()
+            generations = self._generation.records(counts_bytes=self._counts_bytes)
+        return TorchRun(
+            torch_version=str(self._torch.__version__),
+            intra_op_threads=self._torch.get_num_threads(),
+            groups=groups,
+            warmup=settings.warmup,
+            window=settings.window,
+            calls=strands_in(self._recorder.snapshot()),
+            modules=self._names.records(),
+            backward_passes=self._backward_passes,
+            timed_backward_passes=self._watch.timed_backward_passes,
+            timed_backward_ns=self._watch.timed_backward_ns,
+            loaders=self._loaders.records(),
+            generations=generations,
+            compilation=self._compilation.record(),
+        )
+
+    def _note_failure(self, error: BaseException) -> None:
+        note_failure("torch", "a hook of ours failed", error)
+
+
+active: TorchWatch | None = None
+
+
+def begin(torch: ModuleType) -> None:
+    """Start to watch; torch is there now."""
+    global active
+    if active is None:
+        active = TorchWatch(torch)
+    active.start()
