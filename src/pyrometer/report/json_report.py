@@ -15,11 +15,13 @@ is ``null``. The text is plain ASCII.
     By name, largest ``total_ns`` first: ``name``, ``calls``, ``open_calls``, ``total_ns``,
     ``self_ns``, ``average_ns``, ``min_ns``, ``p50_ns``, ``p95_ns``, ``p99_ns``, ``max_ns``,
     ``suspended_ns``, ``wall_ns``, ``wall_is_upper_bound`` (``wall_ns``, and so ``share``, adds up
-    places whose times may have overlapped), ``share``, ``parallel``, ``recursive``.
+    places whose times may have overlapped), ``share``, ``parallel``, ``recursive``,
+    ``allocated_bytes`` and ``allocations`` (of torch's CPU tensors).
 ``tree``
     Every node, a parent before its children: ``name``, ``parent`` (its index in this list, null
     at the top), ``depth``, ``calls``, ``open_calls``, ``total_ns``, ``self_ns``, ``min_ns``,
-    ``max_ns``, ``suspended_ns``, ``wall_ns``, ``share``, ``parallel``, ``starts_strand``.
+    ``max_ns``, ``suspended_ns``, ``wall_ns``, ``allocated_bytes``, ``self_allocated_bytes``,
+    ``allocations``, ``share``, ``parallel``, ``starts_strand``.
     ``self_ns`` and the ``total_ns`` of the children without ``starts_strand`` make ``total_ns``.
     A flat list, since a tree a thousand levels deep is more than many JSON readers take.
 ``threads``
@@ -28,7 +30,10 @@ is ``null``. The text is plain ASCII.
     in ``tree`` of the scope it was started in, or null), ``total_ns``, and its own ``tree``, in
     which nothing is parallel, ``wall_ns`` is null and ``share`` is that of ``total_ns``.
 ``own_cost``
-    ``scope_ns`` times ``scope_entries`` is ``scopes_ns``, its ``share``, ``startup_ns``, ``checkpoint_ns``.
+    ``scope_ns`` times ``scope_entries`` is ``scopes_ns``, its ``share``, ``startup_ns``,
+    ``checkpoint_ns``, ``hook_ns`` (around PyTorch's calls).
+``torch``, ``memory``
+    See ``torch_json``.
 ``losses``
     ``collector``, ``reason`` and ``count`` of each.
 """
@@ -44,6 +49,7 @@ from pyrometer.analysis.call_tree import CallTree
 from pyrometer.analysis.results import Results, build_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
+from pyrometer.report.torch_json import as_json, torch_content
 from pyrometer.report.tree_rows import tree_share
 
 REPORT_FORMAT = "pyrometer-report"
@@ -52,6 +58,7 @@ REPORT_VERSION = 1
 _SCOPE_FIGURES = tuple(field.name for field in dataclasses.fields(ScopeSummary))
 _NODE_FIGURES = (
     "calls", "open_calls", "total_ns", "self_ns", "min_ns", "max_ns", "suspended_ns", "wall_ns",
+    "allocated_bytes", "self_allocated_bytes", "allocations",
 )  # fmt: skip
 
 
@@ -65,22 +72,24 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "pyrometer_version": run.pyrometer_version,
         "recorder": run.recorder,
         "started_at": run.started_at,
-        "program": _with_every_key(run.program),
-        "outcome": _with_every_key(run.outcome),
+        "program": as_json(run.program),
+        "outcome": as_json(run.outcome),
         "profiled_ns": run.profiled_ns,
         "outside_ns": results.tree.outside_ns,
         "scopes": _scopes(scopes, share_is_known=run.profiled_ns > 0),
         "scopes_not_shown": len(results.scopes) - len(scopes),
         "tree": _tree(results.tree),
         "threads": _threads(results),
+        "torch": None if results.torch is None else torch_content(results.torch),
+        "memory": as_json(results.memory),
         "own_cost": {
-            **_with_every_key(run.cost),
+            **as_json(run.cost),
             "scopes_ns": run.cost.scopes_ns,
             "share": run.cost.scopes_ns / run.profiled_ns if run.profiled_ns else None,
         },
-        "losses": [_with_every_key(loss) for loss in run.losses],
-        "machine": _with_every_key(run.machine),
-        "software": _with_every_key(run.software),
+        "losses": [as_json(loss) for loss in run.losses],
+        "machine": as_json(run.machine),
+        "software": as_json(run.software),
     }
     return f"{_laid_out(content)}\n"
 
@@ -127,12 +136,3 @@ def _threads(results: Results) -> list[dict[str, Any]]:
         }
         for thread in largest_first(results.threads)
     ]
-
-
-def _with_every_key(value: msgspec.Struct) -> dict[str, Any]:
-    """The value's fields, those with their default too, which the run file leaves out."""
-    fields = {}
-    for key in value.__struct_fields__:
-        field = getattr(value, key)
-        fields[key] = _with_every_key(field) if isinstance(field, msgspec.Struct) else field
-    return fields
