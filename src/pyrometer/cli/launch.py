@@ -87,6 +87,7 @@ class Options:
     warmup: int | None
     live: bool | None
     """Whether to show the line of progress; None: where that is of use."""
+    baseline: str | None
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -97,6 +98,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     """
     _check_interpreter()
     target.check()
+    baseline = None if options.baseline is None else _resolve_baseline(options.baseline)
     started_at = datetime.now().astimezone()
     output = resolve_output(
         options.output,
@@ -121,6 +123,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         window=options.window,
         warmup=options.warmup,
         live=options.live,
+        baseline=baseline,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )
@@ -129,6 +132,13 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         with contextlib.suppress(OSError):
             stream.flush()
     os.execve(sys.executable, command, environment)
+
+
+def _resolve_baseline(option: str) -> str:
+    # Behind the option, because it needs much that starting a program does not.
+    from pyrometer.store.baseline_files import resolve_baseline
+
+    return str(resolve_baseline(option, folder=current_folder()).absolute())
 
 
 def _environment(**launch_options: object) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -22,14 +23,16 @@ class Format(StrEnum):
     TERMINAL = "terminal"
     MARKDOWN = "markdown"
     JSON = "json"
+    BASELINE = "baseline"
 
 
 def report(
-    run_path: Annotated[
-        Path | None,
+    run_paths: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="[RUN]",
-            help=f"A run file or a run's folder; by default the newest in {RUNS_FOLDER_NAME}.",
+            metavar="[RUN]...",
+            help=f"A run file or a run's folder; by default the newest in {RUNS_FOLDER_NAME}. "
+            "A baseline is made from one or more.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +41,8 @@ def report(
         Format | None,
         typer.Option(
             "--format",
-            help="By default by the ending of FILE (.md, .json), else terminal.",
+            help="By default by the ending of FILE (.md, .json), else terminal. A baseline in FILE is "
+            "added to: only the same program with the same arguments is replaced.",
             show_default=False,
         ),
     ] = None,
@@ -59,11 +63,19 @@ def report(
     ] = None,
 ) -> None:
     """Show the report of a run."""
-    if run_path is None:
-        run_path = newest_run(Path(RUNS_FOLDER_NAME))
-        print(f"{run_path}:", file=sys.stderr)
-    run = read_run(run_path)
+    if not run_paths:
+        run_paths = [newest_run(Path(RUNS_FOLDER_NAME))]
+        print(f"{run_paths[0]}:", file=sys.stderr)
+    runs = [read_run(path) for path in run_paths]
     chosen = report_format or format_for(output)
+    if chosen is Format.BASELINE:
+        report_baseline(runs, output)
+        return
+    if len(runs) > 1:
+        raise UsageError(
+            f"{len(runs)} runs are too many for one report; only --format baseline takes several"
+        )
+    (run_path,), (run,) = run_paths, runs
     if output is None:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         encoding = sys.stdout.encoding or "utf-8"
@@ -73,6 +85,22 @@ def report(
     else:
         text = render(run, chosen, top=top, by_thread=by_thread, screen=Screen())
         write_report(output, text, run_path=run_path)
+
+
+def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
+    """Print the baseline these runs make, or add them to the one in the file."""
+    from pyrometer.analysis.baseline import add_measurements, measure
+    from pyrometer.report.baseline_file import render_baseline
+    from pyrometer.store.baseline_files import read_baseline, write_baseline
+
+    known = None if output is None else read_baseline(output)
+    file_name = "baseline.json" if output is None else str(output)
+    measured = [(run.program, measure(run, file_name=file_name)) for run in runs]
+    text = render_baseline(add_measurements(known, measured))
+    if output is None:
+        print(text, end="")
+    else:
+        write_baseline(text, output)
 
 
 def render(run: Run, report_format: Format, *, top: int | None, by_thread: bool, screen: Screen) -> str:

@@ -93,6 +93,13 @@ def run(
             show_default=False,
         ),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a baseline of the program's steps there too; one that is there is added to.",
+        ),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -118,5 +125,6 @@ def run(
             window=settings.steps if steps is None else parse_steps("--steps", steps),
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
             live=(None if quiet else settings.live) if live is None else live,
+            baseline=baseline,
         ),
     )

@@ -40,9 +40,9 @@ def write_run(run: Run, path: Path) -> None:
             path=path,
         )
     try:
-        _replace_whole(Path(os.path.realpath(path)), data)
+        replace_whole(Path(os.path.realpath(path)), data)
     except (OSError, ValueError) as error:
-        raise RunFileError(f"cannot be written: {_reason(error)}", path=path) from error
+        raise RunFileError(f"cannot be written: {reason_of(error)}", path=path) from error
 
 
 def read_run(path: Path) -> Run:
@@ -54,13 +54,13 @@ def read_run(path: Path) -> Run:
     try:
         if path.is_dir():
             path = path / RUN_FILE_NAME
-        data = _read_regular_file(path)
+        data = read_regular_file(path)
         if data.startswith(_GZIP_MAGIC):
             data = _unpack(data, path)
     except FileNotFoundError:
         raise RunFileError("there is no such file", path=path) from None
     except (OSError, ValueError) as error:
-        raise RunFileError(f"cannot be read: {_reason(error)}", path=path) from error
+        raise RunFileError(f"cannot be read: {reason_of(error)}", path=path) from error
     return decode_run(data, path=str(path))
 
 
@@ -83,7 +83,7 @@ def default_run_path(folder: Path, script_name: str, started_at: datetime, pid: 
                 raise UsageError(_cannot_make(runs, "a file of that name is in the way")) from None
             attempt += 1
         except OSError as error:
-            raise UsageError(_cannot_make(place, _reason(error))) from error
+            raise UsageError(_cannot_make(place, reason_of(error))) from error
         else:
             return place / RUN_FILE_NAME
 
@@ -125,7 +125,7 @@ def resolve_output(
             )
         path.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot write a run to {option}: {_reason(error)}; name another place") from error
+        raise UsageError(f"cannot write a run to {option}: {reason_of(error)}; name another place") from error
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write a run to {option}: Permission denied; name another place")
     return path
@@ -165,7 +165,8 @@ def _refuse_unless_a_run(path: Path) -> None:
         ) from error
 
 
-def _replace_whole(path: Path, data: bytes) -> None:
+def replace_whole(path: Path, data: bytes) -> None:
+    """Put the data into the file: whatever happens, it has its old content or all of the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because only within one file system is a rename all or nothing.
     unfinished = path.parent / f".pyrometer-{os.urandom(8).hex()}.tmp"
@@ -180,7 +181,8 @@ def _replace_whole(path: Path, data: bytes) -> None:
         raise
 
 
-def _read_regular_file(path: Path) -> bytes:
+def read_regular_file(path: Path) -> bytes:
+    """What is in a regular file of no more bytes than a run may have."""
     with io.BufferedReader(io.FileIO(path, opener=_open_without_waiting)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise RunFileError("not a regular file", path=path)
@@ -216,5 +218,6 @@ def _cannot_make(place: Path, reason: str) -> str:
     return f"cannot make the folder {place} for the run: {reason}; name another place with -o"
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
+    """Why a file could not be used, in few words."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
