@@ -1,5 +1,6 @@
 """Finished steps, added up by kind: exact sums, the first steps one by one, a fair choice of the rest."""
 
+from operator import add
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,31 +19,25 @@ Taken = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 class Stretch:
     """A piece of the program's time, and what happened in it."""
 
-    __slots__ = (
-        "allocations", "backward_passes", "batches", "bytes", "ended_ns", "forward_calls", "generates",
-        "grad_forward_calls", "ns", "optimizers", "roots", "samples", "token", "tokens", "unknown_samples",
-        "worker_ns",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.ended_ns = 0
-        self.ns: tuple[int, ...] = ()
-        self.bytes: tuple[int, ...] = ()
-        self.allocations: tuple[int, ...] = ()
-        self.batches = 0
-        self.forward_calls = 0
-        self.grad_forward_calls = 0
-        self.backward_passes = 0
-        self.samples: int | None = None
-        self.unknown_samples = False
-        self.tokens: int | None = None
-        self.worker_ns: int | None = None
-        self.optimizers: tuple[str, ...] = ()
-        self.roots: tuple[str, ...] = ()
-        self.token: "Token | None" = None
-        """What the last forward pass in it made, if it may be a text generator's."""
-        self.generates = False
-        """It is one: a pass for the next token came before or after."""
+    # Defaults of the class: one is made for every step, and most of it stays as it is.
+    ended_ns = 0
+    ns: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
+    allocations: tuple[int, ...] = ()
+    batches = 0
+    forward_calls = 0
+    grad_forward_calls = 0
+    backward_passes = 0
+    samples: int | None = None
+    unknown_samples = False
+    tokens: int | None = None
+    worker_ns: int | None = None
+    optimizers: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    token: "Token | None" = None
+    """What the last forward pass in it made, if it may be a text generator's."""
+    generates = False
+    """It is one: a pass for the next token came before or after."""
 
     def end(self, taken: Taken) -> None:
         """The stretch ends here."""
@@ -51,21 +46,40 @@ class Stretch:
     def absorb(self, later: "Stretch") -> None:
         """Take in the stretch that follows."""
         self.ended_ns = later.ended_ns
-        self.ns = _added(self.ns, later.ns)
-        self.bytes = _added(self.bytes, later.bytes)
-        self.allocations = _added(self.allocations, later.allocations)
-        self.batches += later.batches
-        self.forward_calls += later.forward_calls
-        self.grad_forward_calls += later.grad_forward_calls
-        self.backward_passes += later.backward_passes
-        self.samples = add_known(self.samples, later.samples)
-        self.unknown_samples = self.unknown_samples or later.unknown_samples
-        self.tokens = add_known(self.tokens, later.tokens)
-        self.worker_ns = add_known(self.worker_ns, later.worker_ns)
+        self.add_figures(later)
+        self.add_counts(later)
         self.optimizers += tuple(name for name in later.optimizers if name not in self.optimizers)
         self.roots += tuple(name for name in later.roots if name not in self.roots)
         self.token = self.token or later.token
         self.generates = self.generates or later.generates
+
+    def absorb_rest(self, taken: Taken) -> None:
+        """Take in the time that has gone by since."""
+        self.ended_ns, ns, allocated, allocations = taken
+        self.ns = _added(self.ns, ns)
+        self.bytes = _added(self.bytes, allocated)
+        self.allocations = _added(self.allocations, allocations)
+
+    def add_figures(self, other: "Stretch") -> None:
+        """Add the other's time and memory, by phase."""
+        self.ns = _added(self.ns, other.ns)
+        self.bytes = _added(self.bytes, other.bytes)
+        self.allocations = _added(self.allocations, other.allocations)
+
+    def add_counts(self, other: "Stretch") -> None:
+        """Add what happened in the other."""
+        self.batches += other.batches
+        self.forward_calls += other.forward_calls
+        self.grad_forward_calls += other.grad_forward_calls
+        self.backward_passes += other.backward_passes
+        if other.samples is not None:
+            self.samples = other.samples + (self.samples or 0)
+        if other.unknown_samples:
+            self.unknown_samples = True
+        if other.tokens is not None:
+            self.tokens = other.tokens + (self.tokens or 0)
+        if other.worker_ns is not None:
+            self.worker_ns = other.worker_ns + (self.worker_ns or 0)
 
 
 class StepGroups:
@@ -122,7 +136,7 @@ class _Group:
         self.total_ns += duration_ns
         bucket = bucket_of(duration_ns)
         self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-        self.total.absorb(stretch)
+        self._add_up(stretch)
         later = self.steps - MAX_FIRST_STEPS
         if later <= 0:
             self.first.append(_Row(index, began_ns, stretch))
@@ -132,6 +146,16 @@ class _Group:
             place = int(random.random() * later)
             if place < MAX_SAMPLED_STEPS:
                 self.sampled[place] = _Row(index, began_ns, stretch)
+
+    def _add_up(self, stretch: Stretch) -> None:
+        total = self.total
+        if len(total.ns) == len(stretch.ns):
+            total.ns = (*map(add, total.ns, stretch.ns),)
+            total.bytes = (*map(add, total.bytes, stretch.bytes),)
+            total.allocations = (*map(add, total.allocations, stretch.allocations),)
+        else:
+            total.add_figures(stretch)
+        total.add_counts(stretch)
 
     def record(self, kind: str, label: str, names: list[str], *, counts_bytes: bool) -> StepGroup:
         total = self.total
@@ -192,13 +216,6 @@ class _Row:
         )
 
 
-def add_known(one: int | None, other: int | None) -> int | None:
-    """The sum of what is known; None if nothing is."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other
-
-
 def _ordered(figures: tuple[int, ...], order: list[int]) -> tuple[int, ...]:
     return tuple(figures[number] if number < len(figures) else 0 for number in order)
 
@@ -208,4 +225,4 @@ def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
         return one or other
     # A phase the program has just named makes the later one longer.
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
-    return (*map(int.__add__, longer, shorter), *longer[len(shorter) :])
+    return (*map(add, longer, shorter), *longer[len(shorter) :])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pyrometer.capture.step_groups import Stretch, add_known
+from pyrometer.capture.step_groups import Stretch
 from pyrometer.record.torch_run import Generation, PositionBin
 
 _MAX_MODELS = 8
@@ -113,7 +113,7 @@ class _Totals:
         self.prompt_tokens = 0
         self.first_token_ns = 0
         self.cached_passes = 0
-        self.bytes: int | None = None
+        self.bytes = 0
         self.positions: dict[int, list[int]] = {}
 
     def add(self, token: Token, stretch: Stretch) -> None:
@@ -121,7 +121,7 @@ class _Totals:
         self.passes += 1
         self.tokens += token.sequences
         self.total_ns += duration_ns
-        self.bytes = add_known(self.bytes, allocated)
+        self.bytes += allocated
         self.cached_passes += token.cached
         if token.starts:
             self.sequences += 1

@@ -63,11 +63,12 @@ class StepFinder:
         self._begin()
         if self._marks_steps:
             return
-        if any(stretch.optimizers for stretch in self._undecided):
+        if self._undecided:
             self._finish_training()
         if self._is_forward_only():
             self._cut()
-        self._finish_forwards()
+        if self._undecided:
+            self._finish_forwards()
 
     def fetched(self, samples: int | None, tokens: int | None, worker_ns: int | None) -> None:
         """A batch has come."""
@@ -175,21 +176,16 @@ class StepFinder:
     def _cut(self) -> None:
         """End the stretch here; it is in no step yet."""
         now = self._now
-        taken = self._take()
         if now.ns:
-            rest = Stretch()
-            rest.end(taken)
-            now.absorb(rest)
+            now.absorb_rest(self._take())
         else:
-            now.end(taken)
+            now.end(self._take())
         self._undecided.append(now)
         self._now = Stretch()
 
     def _settle(self) -> None:
         """Note how far the stretch has come, should nothing follow."""
-        rest = Stretch()
-        rest.end(self._take())
-        self._now.absorb(rest)
+        self._now.absorb_rest(self._take())
 
     def _drop(self) -> None:
         """What lies between two steps that the program marks is in none."""
@@ -214,12 +210,12 @@ class StepFinder:
 
     def _finish_training(self, *, one_by_one: bool = False) -> None:
         """Everything up to the last optimizer's return is a step; or one for each return."""
-        last = max(
-            (place for place, stretch in enumerate(self._undecided) if stretch.optimizers), default=None
-        )
-        if last is None:
+        last = len(self._undecided)
+        while last > 0 and not self._undecided[last - 1].optimizers:
+            last -= 1
+        if last == 0:
             return
-        parts, self._undecided = self._undecided[: last + 1], self._undecided[last + 1 :]
+        parts, self._undecided = self._undecided[:last], self._undecided[last:]
         step: list[Stretch] = []
         for part in parts:
             step.append(part)

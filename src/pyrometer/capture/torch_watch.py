@@ -270,11 +270,12 @@ class TorchWatch:
 
     def _record_step(self, index: int) -> None:
         """Get ready for the step that begins."""
-        wanted = settings.includes(index)
-        if wanted and not self._recorder.enabled:
-            self._recorder.start()
-        elif not wanted and self._recorder.enabled:
-            self._recorder.stop()
+        wanted = settings.window is None or settings.includes(index)
+        if wanted is not self._recorder.enabled:
+            if wanted:
+                self._recorder.start()
+            else:
+                self._recorder.stop()
         close_up = index == self._next_close_up
         if close_up:
             every = _CLOSE_UP_EVERY if index < _CLOSE_UP_OFTEN_UNTIL else _CLOSE_UP_EVERY_LATER
