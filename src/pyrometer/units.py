@@ -48,6 +48,11 @@ def compact_count(count: int) -> str:
     return ">999G" if _overflows(count, _COUNT_UNITS) else _in_fitting_unit(count, _COUNT_UNITS, "")
 
 
+def compact_bytes(size_bytes: float) -> str:
+    """A size of at most seven characters below 1,024 TiB: ``1.50GiB``."""
+    return _in_fitting_unit(size_bytes, _BYTE_UNITS, "")
+
+
 def compact_share(share: float) -> str:
     """A fraction as a percentage of at most five characters and no sign: ``12.3``, ``<0.1``, ``>999``."""
     percentage = 100 * share

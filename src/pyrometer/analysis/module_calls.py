@@ -190,6 +190,22 @@ class PerStep:
             all_ns += backward_ns * self.backward_passes / self.timed_backward_passes
         return per(all_ns, self.steps) or 0.0
 
+    def figures(
+        self, forward: PassFigures, without: PassFigures, backward: PassFigures, recomputed: PassFigures
+    ) -> "StepFigures":
+        """A module's calls, spread over the steps."""
+        ahead = [forward, recomputed, *([without] if self.counts_without_gradients else [])]
+        timed = self.timed_backward_passes > 0
+        known = [figures.allocated_bytes for figures in ahead if figures.allocated_bytes is not None]
+        return StepFigures(
+            calls=per(sum(figures.calls for figures in ahead), self.steps) or 0.0,
+            forward_ns=per(sum(figures.total_ns for figures in ahead), self.steps) or 0.0,
+            forward_self_ns=per(sum(figures.self_ns for figures in ahead), self.steps) or 0.0,
+            backward_ns=self.ns(0, 0, backward.total_ns, 0) if timed else None,
+            backward_self_ns=self.ns(0, 0, backward.self_ns, 0) if timed else None,
+            allocated_bytes=per(sum(known), self.steps) if known else None,
+        )
+
 
 def per_step_of(torch: TorchRun) -> PerStep:
     """Over the steps that train or record gradients, if the run trains, else over all."""
@@ -204,6 +220,22 @@ def per_step_of(torch: TorchRun) -> PerStep:
         backward_passes=torch.backward_passes,
         timed_backward_passes=torch.timed_backward_passes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFigures:
+    """A module in one step, averaged: ``forward_ns`` and ``backward_ns`` are all of its time."""
+
+    calls: float
+    """Forward calls, those made again in the backward pass too."""
+    forward_ns: float
+    """With what the backward pass computed once more (activation checkpointing)."""
+    forward_self_ns: float
+    backward_ns: float | None
+    """Scaled from the timed passes to all; None when none was timed."""
+    backward_self_ns: float | None
+    allocated_bytes: float | None
+    """In its forward calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from pyrometer.analysis.module_calls import (
     Pass,
     PassFigures,
     PerStep,
+    StepFigures,
     count_flops,
     flops_of_a_call,
     freeze_pass,
@@ -40,6 +41,8 @@ class ModulePlace:
     """Forward once more, in the backward pass (activation checkpointing); no part of ``backward``."""
     ns_per_step: float
     """Forward and backward, as in ``ModuleRow.ns_per_step``."""
+    per_step: StepFigures
+    """The same with its parts."""
     share: float | None
     """Of the steps' time, as in ``ModuleRow.share``."""
     hidden: str | None
@@ -170,6 +173,7 @@ class _Table:
             backward=backward,
             recomputed=recomputed,
             ns_per_step=ns_per_step,
+            per_step=self.scale.figures(forward, without, backward, recomputed),
             share=per(ns_per_step, self.scale.step_ns),
             hidden=None if facts is None else facts.hidden,
             children=children,

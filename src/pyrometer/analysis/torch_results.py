@@ -10,6 +10,7 @@ from pyrometer.analysis.modules import ModuleTable, build_modules
 from pyrometer.analysis.steps import GroupResult, PhaseFigures, build_groups, main_group
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Compilation, Gpu
+from pyrometer.stats.rates import per
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,16 @@ class TorchResults:
     compilation: Compilation | None
     gpu: Gpu | None
     """None: no GPU."""
+
+    def device_ns_per_step(self, phase: str) -> float | None:
+        """What a phase took on the GPU in one step, warm-up too.
+
+        None where it was not timed, or where several groups of steps shared the GPU: the record has
+        the time on it by phase only.
+        """
+        if self.gpu is None or self.main is None or len(self.groups) > 1:
+            return None
+        return per(self.gpu.phase_device_ns.get(phase), self.main.steps)
 
 
 def build_torch_results(run: Run) -> TorchResults | None:

@@ -8,9 +8,11 @@ from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.report.document import Document, Headline
 from pyrometer.report.tree_rows import RowKind, TreeRow
 from pyrometer.units import (
+    compact_bytes,
     compact_count,
     compact_duration,
     compact_share,
+    format_bytes,
     format_duration,
     format_share,
 )
@@ -22,32 +24,52 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How durations, counts and shares are written, and what is no more than a bound."""
+    """How durations, counts, sizes and shares are written, and what is no more than a bound."""
 
     duration: Callable[[float], str]
     count: Callable[[int], str]
+    size: Callable[[float], str]
     share: Callable[[float], str]
     at_most: str
+    wordy: bool
+    """Whether there is room for all there is to say."""
 
 
-COMPACT = Style(duration=compact_duration, count=compact_count, share=compact_share, at_most="≤")
-SPACIOUS = Style(duration=format_duration, count="{:,}".format, share=format_share, at_most="≤ ")
+COMPACT = Style(
+    duration=compact_duration,
+    count=compact_count,
+    size=compact_bytes,
+    share=compact_share,
+    at_most="≤",
+    wordy=False,
+)
+SPACIOUS = Style(
+    duration=format_duration,
+    count="{:,}".format,
+    size=format_bytes,
+    share=format_share,
+    at_most="≤ ",
+    wordy=True,
+)
 
 
 def scope_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[str, str]:
     """The figures of a row of the table, by the heading of their column."""
-    share = _known(scope.share if document.share_is_known else None, style.share)
-    return {
+    share = write_known(scope.share if document.share_is_known else None, style.share)
+    cells = {
         "calls": style.count(scope.calls),
         "total": style.duration(scope.total_ns),
         "self": style.duration(scope.self_ns),
-        "avg": _known(scope.average_ns, style.duration),
-        "min": _known(scope.min_ns, style.duration),
-        "p50": _known(scope.p50_ns, style.duration),
-        "p95": _known(scope.p95_ns, style.duration),
-        "max": _known(scope.max_ns, style.duration),
+        "avg": write_known(scope.average_ns, style.duration),
+        "min": write_known(scope.min_ns, style.duration),
+        "p50": write_known(scope.p50_ns, style.duration),
+        "p95": write_known(scope.p95_ns, style.duration),
+        "max": write_known(scope.max_ns, style.duration),
         "%": _bounded(scope, share, style),
     }
+    if document.shows_allocated:
+        cells["allocated"] = write_known(scope.allocated_bytes, style.size)
+    return cells
 
 
 def apart_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[str, str]:
@@ -65,7 +87,7 @@ def apart_cells(document: Document, scope: ScopeSummary, style: Style) -> dict[s
 
 def tree_cells(row: TreeRow, style: Style) -> dict[str, str]:
     """The figures of a line of the tree."""
-    share = _known(row.share, style.share)
+    share = write_known(row.share, style.share)
     return {
         "total": style.duration(row.total_ns),
         "self": "" if row.self_ns is None else style.duration(row.self_ns),
@@ -89,5 +111,6 @@ def _bounded(scope: ScopeSummary, figure: str, style: Style) -> str:
     return style.at_most + figure if marked else figure
 
 
-def _known(value: _Number | None, write: Callable[[_Number], str]) -> str:
+def write_known(value: _Number | None, write: Callable[[_Number], str]) -> str:
+    """The value as written, or a dash where it is unknown."""
     return UNKNOWN_CELL if value is None else write(value)

@@ -6,8 +6,10 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 from dataclasses import dataclass
 
 from pyrometer.analysis.call_tree import merge_strands
+from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.results import build_thread_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.record.run import Run
 from pyrometer.report import wording
 from pyrometer.report.tree_rows import TreeRow, build_thread_rows, build_tree_rows
@@ -33,6 +35,9 @@ class Document:
     """Everything a report shows, in the order it shows it."""
 
     headline: Headline
+    torch: TorchResults | None
+    """None when the program did not use PyTorch."""
+    memory: MemoryResult | None
     by_thread: tuple[TreeRow, ...]
     """Each thread with its own tree; nothing unless it was asked for."""
     by_thread_notes: tuple[str, ...]
@@ -44,6 +49,8 @@ class Document:
     apart: tuple[ScopeSummary, ...]
     """Scopes with figures that are in no column of the table."""
     apart_not_shown: int
+    shows_allocated: bool
+    """Whether the bytes that torch allocated were counted for any scope in the table."""
     shows_open: bool
     shows_suspended: bool
     shows_wall: bool
@@ -59,10 +66,16 @@ class Document:
         """Whether any time was profiled that there could be shares of."""
         return self.headline.profiled_ns > 0
 
+    @property
+    def asks_for_marks(self) -> bool:
+        """Whether there is nothing to show unless the program marks its parts."""
+        return not self.scopes and (self.torch is None or self.torch.main is None)
+
 
 def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
     """What a report of this run says, with the ``top`` largest scopes and threads."""
     merged = merge_strands(run)
+    torch = build_torch_results(run)
     summaries = summarize_tree(merged.tree)
     # Only when asked for: the threads' trees take as long to build as the whole one.
     threads = largest_first(build_thread_results(run, merged)) if by_thread else ()
@@ -74,6 +87,8 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
     most_tree_scopes = 2 * top
     return Document(
         headline=_build_headline(run, summaries),
+        torch=torch,
+        memory=build_memory_results(run, None if torch is None else torch.main),
         by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:top]),
         scopes=scopes,
@@ -81,6 +96,7 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
         marks=wording.describe_marks(scopes, apart[:top], merged.tree),
         apart=apart[:top],
         apart_not_shown=len(apart[top:]),
+        shows_allocated=any(scope.allocated_bytes is not None for scope in scopes),
         shows_open=any(scope.open_calls for scope in apart),
         shows_suspended=any(scope.suspended_ns for scope in apart),
         shows_wall=any(scope.wall_ns is not None for scope in apart),

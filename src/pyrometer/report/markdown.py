@@ -1,4 +1,4 @@
-"""The report as Markdown: one table, a code block for each tree, the rest in lists.
+"""The report as Markdown: tables, a code block for each tree of scopes, the rest in lists.
 
 Text from the run is escaped, so that it shows as it is and is never markup or HTML.
 """
@@ -8,10 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyrometer.record.run import Run
 from pyrometer.report import wording
+from pyrometer.report.blocks import Block, Bullets, Code, Emphasis, Lines, Pairs, Section, Table
 from pyrometer.report.cells import SPACIOUS, apart_cells, hottest_amount, scope_cells
-from pyrometer.report.document import Document, Headline, build_document
+from pyrometer.report.document import Document, build_document
+from pyrometer.report.page import Page
 from pyrometer.report.safe_text import for_markdown, shorten_middle, visible
-from pyrometer.report.terminal import PARALLEL_MARK, Page, tree_table
+from pyrometer.report.terminal import PARALLEL_MARK, tree_table
+from pyrometer.report.torch_sections import build_torch_sections
+from pyrometer.report.torch_wording import describe_headline
 from pyrometer.report.tree_rows import TreeRow
 from pyrometer.units import format_duration
 
@@ -21,13 +25,17 @@ _TREE_WIDTH = 100
 
 def render_markdown(run: Run, *, top: int = 20, by_thread: bool = False) -> str:
     """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal."""
-    return "\n".join(_lines(build_document(run, top=top, by_thread=by_thread))) + "\n"
+    document = build_document(run, top=top, by_thread=by_thread)
+    return "\n".join(_lines(document, top=top)) + "\n"
 
 
-def _lines(document: Document) -> Iterator[str]:
+def _lines(document: Document, *, top: int) -> Iterator[str]:
     yield f"# Pyrometer: {_name(document.headline.program)}"
     yield ""
-    yield _headline(document.headline)
+    yield _headline(document)
+    if document.torch is not None:
+        for section in build_torch_sections(document.torch, document.memory, SPACIOUS, top=top):
+            yield from _section(for_markdown(section.title), _blocks(section))
     if document.by_thread:
         profiled = format_duration(document.headline.profiled_ns)
         yield from _section("Threads", (f"By total time; % is of the {profiled} profiled.", ""))
@@ -42,7 +50,7 @@ def _lines(document: Document) -> Iterator[str]:
             f"{number}. {for_markdown(line)}" for number, line in enumerate(document.how_to_read, start=1)
         )
         yield from _section("How to read it", numbered)
-    else:
+    elif document.asks_for_marks:
         yield from _section("Scopes", (for_markdown(wording.NO_SCOPES), ""))
         yield from _fenced("\n".join(wording.HOW_TO_MARK), language="python")
     yield from _section("The profiler's own cost", _bullets(document.cost))
@@ -57,10 +65,53 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield from lines
 
 
-def _headline(headline: Headline) -> str:
-    profiled = format_duration(headline.profiled_ns)
+def _blocks(section: Section) -> Iterator[str]:
+    for index, block in enumerate(section.blocks):
+        if index:
+            yield ""
+        yield from _block(block)
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _block_table(block)
+    elif isinstance(block, Lines) and block.emphasis is Emphasis.FAINT:
+        yield from _bullets(block.lines)
+    elif isinstance(block, Lines):
+        yield "  \n".join(map(for_markdown, block.lines))
+    elif isinstance(block, Bullets):
+        yield from _bullets(block.lines)
+    elif isinstance(block, Pairs):
+        yield from _facts(block.rows)
+    elif isinstance(block, Code):
+        yield from _fenced("\n".join(block.lines), language=block.language)
+
+
+def _block_table(table: Table) -> Iterator[str]:
+    details = [table.details] if table.details else []
+    headings = [column.spelled or column.heading for column in table.columns]
+    yield _row([table.names, *map(for_markdown, headings), *details])
+    yield _row(
+        [":---", *(":---" if column.left else "---:" for column in table.columns), *[":---" for _ in details]]
+    )
+    for row in table.rows:
+        cells = [
+            _name(row.qualified_name or row.name) + for_markdown(row.mark),
+            *map(for_markdown, row.cells),
+        ]
+        if details:
+            cells.append(for_markdown(" ".join(row.details)))
+        strong = row.emphasis is Emphasis.STRONG
+        yield _row([f"**{cell}**" if strong and cell else cell for cell in cells])
+
+
+def _headline(document: Document) -> str:
+    headline = document.headline
+    start = f"{_name(headline.program)} {for_markdown(headline.ending)}"
+    if document.torch is not None and document.torch.headline is not None:
+        return f"{start}: {for_markdown(describe_headline(document.torch))}."
     # Only our own words are set bold: stars next to a blank in a name would stay stars.
-    start = f"{_name(headline.program)} {for_markdown(headline.ending)}, **{profiled} profiled**"
+    start += f", **{format_duration(headline.profiled_ns)} profiled**"
     if headline.hottest is None:
         return f"{start}, no scopes."
     hottest = _name(headline.hottest.name, parallel=headline.hottest.parallel)
@@ -120,7 +171,7 @@ def _bullets(lines: Iterable[str]) -> Iterator[str]:
 
 def _tree_text(rows: Sequence[TreeRow]) -> str:
     page = Page(width=_TREE_WIDTH)
-    return page.render([tree_table(rows, page)])
+    return page.render(page.table(tree_table(rows)))
 
 
 def _fenced(text: str, *, language: str = "text") -> Iterator[str]:

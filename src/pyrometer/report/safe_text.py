@@ -21,6 +21,11 @@ _ASCII_FOR = str.maketrans(
         "├": "|",
         "└": "`",
         "─": "-",
+        "≥": ">=",
+        "█": "#",
+        **dict.fromkeys("▉▊▋▌", "+"),
+        **dict.fromkeys("▍▎▏", "."),
+        **dict(zip("▁▂▃▄▅▆▇", "_.,-=+*", strict=True)),
     }
 )
 _MARKDOWN_SPECIAL = re.compile(

@@ -42,7 +42,9 @@
     ``parameters``, ``parameter_bytes``, ``output_bytes_per_call``, ``flops_per_call``,
     ``flops_are_at_least``, ``hidden`` (compiled, scripted or null).
     ``tree``, one a place, a parent before its children: ``name``, ``parent`` (index in this list),
-    ``depth``, ``kind``, the four passes, ``ns_per_step``, ``share``, ``hidden``.
+    ``depth``, ``kind``, the four passes, ``ns_per_step``, ``share``, ``hidden``; ``per_step``: ``calls``,
+    ``forward_ns`` (with what the backward pass computed again), ``forward_self_ns``, ``backward_ns``
+    (null when no pass was timed), ``backward_self_ns``, ``allocated_bytes``.
 ``loaders``
     ``name``, ``workers``, ``batches``, ``iterators``, ``start_ns_per_iterator``,
     ``first_batch_ns_per_iterator``, ``wait_ns``, ``wait_ns_per_batch``, ``wait_share``,

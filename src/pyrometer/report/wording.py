@@ -1,6 +1,6 @@
 """The sentences of a report. What is unknown is called unknown, never 0."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pyrometer.analysis.call_tree import CallTree
 from pyrometer.analysis.results import ThreadResult
@@ -52,6 +52,7 @@ def describe_facts(run: Run) -> tuple[tuple[str, str], ...]:
         ("memory", UNKNOWN if machine.memory_bytes is None else format_bytes(machine.memory_bytes)),
         ("Python", f"{software.python_version} ({software.python_implementation})"),
         ("garbage collector", software.garbage_collector),
+        *_describe_torch(run),
         ("packages", _describe_packages(software)),
     )
 
@@ -61,8 +62,10 @@ def describe_cost(run: Run) -> tuple[str, ...]:
     cost = run.cost
     share = f", {format_share(cost.scopes_ns / run.profiled_ns)} of the run" if run.profiled_ns else ""
     entered = f"{format_count(cost.scope_entries, 'scope')} entered × {_precise_ns(cost.scope_ns)} each"
+    scopes = f"{entered} = {format_duration(cost.scopes_ns)}{share}."
     return (
-        f"{entered} = {format_duration(cost.scopes_ns)}{share}.",
+        *([scopes] if cost.scope_entries or cost.hook_ns is None else []),
+        *_describe_hooks(run),
         _describe_once(cost),
         _describe_recorder(run),
     )
@@ -140,6 +143,14 @@ def _describe_cores(machine: Machine) -> str:
     return "cores: " + ", ".join(f"{UNKNOWN if cores is None else cores} {kind}" for kind, cores in counts)
 
 
+def _describe_torch(run: Run) -> Iterator[tuple[str, str]]:
+    if run.torch is not None:
+        threads = run.torch.intra_op_threads
+        threads_text = f"threads {UNKNOWN}" if threads is None else format_count(threads, "thread")
+        gpu = "no GPU" if run.torch.gpu is None else run.torch.gpu.name
+        yield "PyTorch", f"{run.torch.torch_version}, {threads_text} in an operation, {gpu}"
+
+
 def _describe_packages(software: Software) -> str:
     if not software.packages:
         return "none that state a version"
@@ -148,6 +159,13 @@ def _describe_packages(software: Software) -> str:
     named = ", ".join(f"{name} {software.packages[name]}" for name in ordered[:_PACKAGES_NAMED])
     left_out = len(ordered) - _PACKAGES_NAMED
     return f"{named} and {left_out} more" if left_out > 0 else named
+
+
+def _describe_hooks(run: Run) -> Iterator[str]:
+    hook_ns = run.cost.hook_ns
+    if hook_ns is not None:
+        share = f", {format_share(hook_ns / run.profiled_ns)} of the run" if run.profiled_ns else ""
+        yield f"Around the program's PyTorch calls, timed there: {format_duration(hook_ns)}{share}."
 
 
 def _describe_once(cost: OwnCost) -> str:

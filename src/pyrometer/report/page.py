@@ -1,0 +1,173 @@
+"""A sheet of so many columns, and how text and tables are put on it."""
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyrometer.report.blocks import Block, Bullets, Code, Column, Lines, Pairs, Row, Section, Table
+from pyrometer.report.safe_text import for_terminal, shorten_middle, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SHORTEST_NAME = 16
+_DETAIL_INDENT = 4
+
+
+class Page:
+    """A sheet of so many columns."""
+
+    def __init__(self, *, width: int, color: bool = False, ascii_only: bool = False) -> None:
+        self.width = width
+        self._color = color
+        self._ascii_only = ascii_only
+
+    def clean(self, text: str) -> str:
+        """The text as this page can show it."""
+        return for_terminal(text, ascii_only=self._ascii_only)
+
+    def shorten(self, name: str, width: int, *, mark: str = "") -> str:
+        """The name with its mark, in at most ``width`` columns."""
+        mark = self.clean(mark)
+        return shorten_middle(self.clean(visible(name)), width - len(mark), ellipsis=self.clean("…")) + mark
+
+    def table(self, table: Table) -> Iterator["RenderableType"]:
+        """Rows of figures under their headings, each led by a name made to fit the width."""
+        from rich.cells import cell_len
+        from rich.padding import Padding
+        from rich.text import Text
+
+        kept, dropped = self._fitting(table)
+        columns = [table.columns[index] for index in kept]
+        cells = [[self.clean(row.cells[index]) for index in kept] for row in table.rows]
+        headings = [column.heading for column in columns]
+        widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+        names, gap = self._fit_names(table.rows, widths)
+        name_width = max(map(cell_len, (table.names, *names)))
+        width = name_width + sum(widths) + gap * len(widths)
+
+        def line(name: str, texts: Sequence[str], style: str) -> Text:
+            parts = [name, " " * (name_width - cell_len(name))]
+            for column, text, column_width in zip(columns, texts, widths, strict=True):
+                blanks = " " * (column_width - cell_len(text))
+                parts += (" " * gap, text, blanks) if column.left else (" " * gap, blanks, text)
+            return Text("".join(parts), style=style, no_wrap=True, overflow="crop")
+
+        yield line(table.names, headings, "bold")
+        yield Text(self.clean("─") * width)
+        for name, texts, row in zip(names, cells, table.rows, strict=True):
+            yield line(name, texts, row.emphasis.value)
+            for detail in row.details:
+                yield Padding(Text(self.clean(detail), overflow="fold"), (0, 0, 0, _DETAIL_INDENT))
+        if dropped:
+            yield self.paragraph(f"Not shown for want of width: {', '.join(dropped)}.", style="dim")
+
+    def _fitting(self, table: Table) -> tuple[list[int], list[str]]:
+        """Which columns there is room for beside the names, and the headings of the others."""
+        from rich.cells import cell_len
+
+        kept = list(range(len(table.columns)))
+        widths = [
+            max(cell_len(column.heading), *(cell_len(self.clean(row.cells[index])) for row in table.rows))
+            for index, column in enumerate(table.columns)
+        ]
+        name_room = min(_SHORTEST_NAME, max(map(self._name_width, table.rows)))
+        dropped = []
+        for index in sorted(kept, key=lambda index: -table.columns[index].dropped):
+            column = table.columns[index]
+            if not column.dropped or self.width - sum(widths[i] + 1 for i in kept) >= name_room:
+                break
+            kept.remove(index)
+            dropped.append(_told_apart(column))
+        return kept, dropped
+
+    def _name_width(self, row: Row) -> int:
+        from rich.cells import cell_len
+
+        return cell_len(self.clean(row.guide)) + cell_len(self._name(row, self.width))
+
+    def _name(self, row: Row, room: int) -> str:
+        return self.shorten(row.name, room, mark=row.mark)
+
+    def _fit_names(self, rows: Sequence[Row], widths: Sequence[int]) -> tuple[list[str], int]:
+        """The names as they fit beside columns of these widths, and the gap before each column."""
+        guides = [self.clean(row.guide) for row in rows]
+
+        def fitted(room: int) -> list[str]:
+            return [
+                guide + self._name(row, max(room - len(guide), 5) if guide else room)
+                for guide, row in zip(guides, rows, strict=True)
+            ]
+
+        whole = fitted(self.width)
+        for gap in (2, 1):
+            names = fitted(self.width - sum(widths) - gap * len(widths))
+            if names == whole:
+                break
+        return names, gap
+
+    def paragraph(self, text: str, *, style: str = "") -> "RenderableType":
+        """Words wrapped at the width."""
+        from rich.text import Text
+
+        return Text(self.clean(text), style=style, overflow="fold")
+
+    def pairs(self, rows: Iterable[tuple[str, str]], *, gap: int, label_style: str = "") -> "RenderableType":
+        """Labels, and beside each its text, wrapped in a column of its own."""
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid.grid(padding=(0, gap, 0, 0), pad_edge=False)
+        grid.add_column(no_wrap=True, style=label_style)
+        grid.add_column(overflow="fold")
+        for label, text in rows:
+            grid.add_row(self.clean(label), Text(self.clean(text)))
+        return grid
+
+    def bullets(self, lines: Iterable[str]) -> "RenderableType":
+        """A list, one line or more an item."""
+        return self.pairs((("-", line) for line in lines), gap=1)
+
+    def section(self, section: Section) -> Iterator["RenderableType"]:
+        """A part of the report, below its title."""
+        yield ""
+        yield self.paragraph(section.title, style="bold cyan")
+        for block in section.blocks:
+            yield from self._block(block)
+
+    def _block(self, block: Block) -> Iterator["RenderableType"]:
+        if isinstance(block, Table):
+            yield from self.table(block)
+        elif isinstance(block, Lines):
+            yield from (self.paragraph(line, style=block.emphasis.value) for line in block.lines)
+        elif isinstance(block, Bullets):
+            yield self.bullets(block.lines)
+        elif isinstance(block, Pairs):
+            yield self.pairs(block.rows, gap=2, label_style="dim")
+        elif isinstance(block, Code):
+            yield from (self.paragraph(f"    {line}") for line in block.lines)
+
+    def render(self, content: Iterable["RenderableType"]) -> str:
+        """The content as text, without blanks at the ends of lines."""
+        from rich.console import Console
+
+        console = Console(
+            file=io.StringIO(),
+            width=self.width,
+            color_system="standard" if self._color else None,
+            force_terminal=self._color,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            # The same text wherever it is made: the surroundings are asked by the caller.
+            _environ={},
+        )
+        with console.capture() as capture:
+            for part in content:
+                console.print(part)
+        return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def _told_apart(column: Column) -> str:
+    return column.spelled or column.heading
