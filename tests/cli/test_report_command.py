@@ -2,15 +2,18 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 from pyrometer.cli.report import report
 from pyrometer.errors import PyrometerError, RunFileError, UsageError
+from pyrometer.record.run import Program
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.store.run_files import write_run
 from tests.report.sample_runs import empty_run, simple_run, threaded_run
+from tests.torch_runs import training_run
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +127,41 @@ def test_the_run_is_not_overwritten_by_its_own_report() -> None:
 def test_a_place_that_cannot_be_written_is_named() -> None:
     write_run(simple_run(), Path("run.json"))
     assert "no-such-folder" in str(error_of("run.json", "-o", "no-such-folder/report.md"))
+
+
+def test_a_baseline_is_made_from_several_runs() -> None:
+    other = Program(name="other.py", argv=("other.py",), working_directory="/home/ada")
+    write_run(training_run(), Path("run.json"))
+    write_run(msgspec.structs.replace(training_run(), program=other), Path("other.json"))
+    baseline = json.loads(report_of("run.json", "other.json", "--format", "baseline"))
+    assert list(baseline["configurations"]) == ["train.py --epochs 3", "other.py"]
+    assert baseline["commands"] == ["pyrometer run --baseline baseline.json train.py --epochs 3"]
+
+
+def test_a_baseline_in_the_file_is_added_to() -> None:
+    other = Program(name="other.py", argv=("other.py",), working_directory="/home/ada")
+    write_run(training_run(), Path("run.json"))
+    write_run(msgspec.structs.replace(training_run(), program=other), Path("other.json"))
+    for run in ("run.json", "other.json", "run.json"):
+        assert report_of(run, "--format", "baseline", "-o", "new/baseline.json") == ""
+    baseline = json.loads(Path("new/baseline.json").read_text(encoding="utf-8"))
+    assert list(baseline["configurations"]) == ["train.py --epochs 3", "other.py"]
+    assert baseline["commands"] == ["pyrometer run --baseline new/baseline.json train.py --epochs 3"]
+
+
+def test_a_baseline_never_replaces_another_file() -> None:
+    write_run(training_run(), Path("run.json"))
+    before = Path("run.json").read_bytes()
+    error = error_of("run.json", "--format", "baseline", "-o", "run.json")
+    assert "run.json exists and is not a baseline that could be added to" in str(error)
+    assert Path("run.json").read_bytes() == before
+
+
+def test_other_reports_are_of_one_run() -> None:
+    write_run(simple_run(), Path("run.json"))
+    assert str(error_of("run.json", "run.json")) == (
+        "2 runs are too many for one report; only --format baseline takes several"
+    )
 
 
 def test_a_stream_of_few_characters_gets_a_report_all_the_same() -> None:
