@@ -17,12 +17,14 @@ def test_the_public_names_are_these() -> None:
         "PyrometerError",
         "__version__",
         "add_profile_flag",
+        "phase",
         "profile",
         "profiled",
         "report",
         "reset",
         "results",
         "scope",
+        "step",
     ]
 
 

@@ -13,6 +13,7 @@ import sys
 import pyrometer.report  # noqa: F401
 from pyrometer._version import __version__
 from pyrometer.capture.decorator import profiled
+from pyrometer.capture.marks import phase, step
 from pyrometer.capture.recording import profile, reset, scope
 from pyrometer.errors import PyrometerError
 
@@ -28,12 +29,14 @@ __all__ = [
     "PyrometerError",
     "__version__",
     "add_profile_flag",
+    "phase",
     "profile",
     "profiled",
     "report",
     "reset",
     "results",
     "scope",
+    "step",
 ]
 
 

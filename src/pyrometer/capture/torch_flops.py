@@ -44,7 +44,8 @@ def flops_of(module: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> int 
 
 
 def _formula_of(module: Any) -> _Formula | None:
-    for kind in type(module).__mro__:
+    kinds: tuple[Any, ...] = type(module).__mro__
+    for kind in kinds:
         formula = _FORMULAS.get((kind.__module__.partition(".")[0], kind.__name__))
         if formula is not None:
             # A subclass that computes something of its own is not what the formula is for.
@@ -85,7 +86,7 @@ def _recurrent(module: Any, inputs: Sequence[Any], _: Sequence[Any]) -> int:
 
 def _attention(module: Any, inputs: Sequence[Any], _: Sequence[Any]) -> int:
     """Four projections, the scores and their product with the values."""
-    query, key, value = (*inputs, *inputs[-1:] * 2)[:3]
+    query, key, value = (*inputs, inputs[-1], inputs[-1])[:3]
     if query.dim() not in {2, 3} or sys.modules["torch"].is_tensor(query) is False:
         raise ValueError("not a sequence")
     batch = 1 if query.dim() == 2 else query.numel() // (query.shape[-1] * _length(module, query))

@@ -48,6 +48,7 @@ class StepFinder:
         self._undecided: list[Stretch] = []
         self._streaming = False
         self._marked: str | None = None
+        self._marked_samples: int | None = None
         self._marks_steps = False
         self._trains = False
 
@@ -144,7 +145,7 @@ class StepFinder:
         self._now.optimizers = (name,)
         self._cut()
 
-    def mark_begun(self, name: str) -> None:
+    def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins here; from now on only it says so."""
         self._begin()
         if not self._marks_steps:
@@ -152,12 +153,15 @@ class StepFinder:
             self._marks_steps = True
         self._drop()
         self._marked = name
+        self._marked_samples = samples
 
     def mark_ended(self) -> None:
         """The program says that the step ends here."""
         if self._marked is None:
             return
         name, self._marked = self._marked, None
+        if self._marked_samples is not None:
+            self._now.samples, self._now.unknown_samples = self._marked_samples, False
         self._cut()
         self._finish([self._undecided.pop()], "marked", name)
 

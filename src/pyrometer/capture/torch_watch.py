@@ -18,10 +18,10 @@ from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.snapshots import strands_in
 from pyrometer.capture.step_groups import StepGroups, Stretch
+from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_compilation import CompilationWatch
 from pyrometer.capture.torch_functions import PHASE_NUMBERS, OptimizerHooks, replace_functions
 from pyrometer.capture.torch_generation import GenerationWatch
-from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, tensors_in
 from pyrometer.capture.torch_steps import StepFinder
@@ -235,9 +235,9 @@ class TorchWatch:
         """The program is at something else."""
         self._watch.leave(token)
 
-    def mark_begun(self, name: str) -> None:
+    def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins."""
-        self._finder().mark_begun(name)
+        self._finder().mark_begun(name, samples)
 
     def mark_ended(self) -> None:
         """The program says that it ends."""
