@@ -30,7 +30,8 @@ from pyrometer.capture.live import LiveLine, open_line
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
-from pyrometer.errors import PyrometerError, UsageError
+from pyrometer.capture.stderr import describe, say
+from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Machine, Outcome, OwnCost, Program, Run
@@ -231,13 +232,13 @@ class Session:
             recording.stop()
             self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
-            complain(f"the run could not be kept: {describe(error)}")
+            say(f"the run could not be kept: {describe(error)}")
             return
         for path in self._outputs:
             try:
                 write_run(self._run, path)
             except Exception as error:  # noqa: BLE001 - likewise, and the report can still be shown
-                complain(f"the run could not be kept: {describe(error)}")
+                say(f"the run could not be kept: {describe(error)}")
             else:
                 self._written = (*self._written, path)
 
@@ -246,10 +247,10 @@ class Session:
             if self._run is not None and (self._show_report or self._baseline is not None):
                 self._report(self._run)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
-            complain(f"the report could not be shown: {describe(error)}")
+            say(f"the report could not be shown: {describe(error)}")
         if not self._quiet:
             for path in self._written:
-                _write_to_stderr(f"pyrometer: run written to {path}\n")
+                say(f"run written to {path}")
 
     def _report(self, run: Run) -> None:
         with contextlib.ExitStack() as until_shown:
@@ -267,11 +268,9 @@ class Session:
     def _make_baseline(self, run: Run, path: Path, baseline: str) -> None:
         make = ("report", str(path), "--format", "baseline", "-o", baseline)
         if run.outcome.status != "finished":
-            complain(
-                f"no baseline of a program that failed; if it should be: {shlex.join(('pyrometer', *make))}"
-            )
+            say(f"no baseline of a program that failed; if it should be: {shlex.join(('pyrometer', *make))}")
         elif self._clean_process.run(*make) and not self._quiet:
-            _write_to_stderr(f"pyrometer: baseline written to {baseline}\n")
+            say(f"baseline written to {baseline}")
 
     # Around forks.
 
@@ -381,26 +380,6 @@ def profile_by_environment() -> None:
         session = Session(begin_run(program, started_at), output=output)
         session.start()
     except Exception as error:  # noqa: BLE001 - an environment variable must not break a program
-        complain(f"PYROMETER=1: the program runs unprofiled: {describe(error)}")
+        say(f"PYROMETER=1: the program runs unprofiled: {describe(error)}")
     else:
         _active = session
-
-
-def complain(problem: str) -> None:
-    """One line about a failure of ours, on stderr."""
-    _write_to_stderr(f"pyrometer: {problem}\n")
-
-
-def describe(error: BaseException) -> str:
-    """An error in one line: ours are made for it, others need their type."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, PyrometerError) else f"{type(error).__name__}: {text}"
-
-
-def _write_to_stderr(text: str) -> None:
-    # Not sys.stderr: that may be the program's own by now. If there was none when the program
-    # started, the number may be a file of its own.
-    if sys.__stderr__ is None:
-        return
-    with contextlib.suppress(OSError):
-        os.write(2, text.encode("utf-8", "backslashreplace"))

@@ -245,10 +245,10 @@ def _fitting(parts: list[str], dot: str, columns: int) -> str:
 
 
 def _bar(phase_ns: Mapping[str, int], total_ns: int) -> list[tuple[str, int]]:
-    """A cell for each twentieth of a step, in the order of its phases."""
+    """A cell for each twentieth of a step, in the order of its phases, and what is in none at the end."""
     cells: list[tuple[str, int]] = []
     passed_ns = 0
-    for name, spent_ns in phase_ns.items():
+    for name, spent_ns in sorted(phase_ns.items(), key=lambda phase: phase[0] == OTHER):
         passed_ns += spent_ns
         cell = _CELLS.get(name, (_safe(name)[:1] or ".", 33))
         cells += [cell] * (min(round(_BAR_CELLS * passed_ns / total_ns), _BAR_CELLS) - len(cells))
