@@ -1,6 +1,6 @@
 """Runs of PyTorch programs made by hand, whose every figure can be worked out from this file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -21,10 +21,12 @@ from pyrometer.record.torch_run import (
 )
 from pyrometer.record.values import ScopeNode, Strand
 from pyrometer.stats.buckets import bucket_of, merge_buckets
-from tests.report.sample_runs import HOSTILE_NAMES, MS, S, main_strand, run_of
+from tests.report.sample_runs import HOSTILE_NAMES, main_strand, run_of
 from tests.report.sample_runs import node as scope
 
 US = 1_000
+MS = 1_000_000
+S = 1_000_000_000
 KB = 1_000
 MB = 1_000_000
 
@@ -399,8 +401,14 @@ def generation_run(*, cached: bool) -> Run:
         cached_passes=156 if cached else 0,
         allocated_bytes=4 * sum(token_bytes),
         positions=tuple(
-            PositionBin(16 + index, 16 + index, 4, 4 * each_ns, 4 * each_bytes)
-            for index, (each_ns, each_bytes) in enumerate(zip(token_ns, token_bytes, strict=True))
+            PositionBin(
+                low,
+                high,
+                4 * (high - low + 1),
+                4 * sum(token_ns[low - 16 : high - 15]),
+                4 * sum(token_bytes[low - 16 : high - 15]),
+            )
+            for low, high in ((16, 19), (20, 23), (24, 27), (28, 31), (32, 39), (40, 47), (48, 55))
         ),
     )
     return torch_run(
@@ -559,7 +567,7 @@ def with_scopes(run: Run) -> Run:
     )
 
 
-TORCH_RUNS = {
+TORCH_RUNS: dict[str, Callable[[], Run]] = {
     "training": training_run,
     "accumulation": accumulation_run,
     "closure": closure_run,

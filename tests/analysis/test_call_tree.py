@@ -1,4 +1,5 @@
 from hypothesis import given
+from msgspec import structs
 
 from pyrometer.analysis.call_tree import CallTree, TreeNode, build_call_tree, strand_tree
 from pyrometer.record.run import Run
@@ -181,3 +182,26 @@ def test_a_tree_may_be_far_deeper_than_the_stack_of_python() -> None:
     tree = build_call_tree(make_run(make_strand(*nodes)))
     assert max(level for level, _ in tree.walk()) == depth - 1
     assert_columns_add_up(tree)
+
+
+def test_bytes_allocated_in_scopes_add_up_as_their_time_does() -> None:
+    nodes = [
+        make_node(name, 10, parent=parent)
+        for name, parent in (("step", None), ("forward", 0), ("backward", 0))
+    ]
+    counted = [
+        structs.replace(node, total_ns=total_ns, allocated_bytes=size, allocations=2)
+        for node, total_ns, size in zip(nodes, (30, 10, 10), (900, 500, 300), strict=True)
+    ]
+    tree = build_call_tree(make_run(make_strand(*counted)))
+    assert [(node.name, node.allocated_bytes, node.self_allocated_bytes) for _, node in tree.walk()] == [
+        ("step", 900, 100),
+        ("backward", 300, 300),
+        ("forward", 500, 500),
+    ]
+    assert find(tree, "step").allocations == 2
+
+
+def test_where_bytes_were_not_counted_there_are_none() -> None:
+    tree = build_call_tree(make_run(make_strand(make_node("step", 10))))
+    assert (find(tree, "step").allocated_bytes, find(tree, "step").self_allocated_bytes) == (None, None)

@@ -1,5 +1,6 @@
 import pytest
 from hypothesis import given
+from msgspec import structs
 
 from pyrometer.analysis.call_tree import build_call_tree
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_by_name
@@ -180,3 +181,10 @@ def test_a_scope_never_finished_has_its_time_and_nothing_else() -> None:
 def test_no_profiled_time_gives_no_share() -> None:
     run = make_run(make_strand(make_node("step", 0)), profiled_ns=0)
     assert summary_of(run, "step").share == 0
+
+
+def test_bytes_of_a_recursive_scope_are_counted_once() -> None:
+    outer = structs.replace(make_node("grow", 30), allocated_bytes=900, allocations=5)
+    inner = structs.replace(make_node("grow", 10, parent=0), allocated_bytes=400, allocations=2)
+    (grow,) = summarize_by_name(make_run(make_strand(outer, inner)))
+    assert (grow.allocated_bytes, grow.allocations) == (900, 5)

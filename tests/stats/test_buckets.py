@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyrometer._native import twin_tree
-from pyrometer.stats.buckets import bucket_bounds, bucket_of, merge_buckets, quantile
+from pyrometer.stats.buckets import bucket_bounds, bucket_of, merge_buckets, quantile, subtract_buckets
 
 durations = st.integers(0, 2**63 - 1) | st.integers(0, 10_000)
 some_durations = st.lists(durations, min_size=1, max_size=60)
@@ -84,3 +84,8 @@ def test_a_negative_duration_or_bucket_is_refused() -> None:
         bucket_of(-1)
     with pytest.raises(ValueError, match="-1"):
         bucket_bounds(-1)
+
+
+@given(some_durations, some_durations)
+def test_taking_calls_away_leaves_the_histogram_of_the_others(some: list[int], others: list[int]) -> None:
+    assert subtract_buckets(histogram([*some, *others]), some) == histogram(others)

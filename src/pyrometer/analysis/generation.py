@@ -1,14 +1,14 @@
 """Generation: what a token costs, and whether it costs more the longer the context is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyrometer.record.torch_run import Generation, PositionBin
 from pyrometer.stats.rates import per, per_second, slope
 
 GROWING_RATIO = 1.10
-FEWEST_BINS = 4
+FEWEST_PASSES = 8
 CACHED_SHARE = 0.9
 
 
@@ -26,10 +26,10 @@ class GrowthVerdict(Enum):
     """Whether a token costs more at the end of the context than at its beginning."""
 
     GROWS = "grows with context"
-    """The last quarter of positions costs 10 % more than the first, or more."""
+    """The last quarter of the tokens, by position, costs 10 % more each than the first, or more."""
     FLAT = "does not grow with context"
     CANNOT_TELL = "cannot tell"
-    """Fewer than four positions apart."""
+    """Fewer than eight passes after the first ones, or all of them in one stretch of positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Growth:
 
     verdict: GrowthVerdict
     first_quarter_ns: float | None
-    """Mean cost of a token over the first quarter of the positions."""
+    """Mean cost of a token over the quarter of them at the lowest positions."""
     last_quarter_ns: float | None
     ratio: float | None
     slope_ns_per_position: float | None
@@ -80,6 +80,7 @@ class GenerationResult:
     first_token_ns: float | None
     """Average over the sequences."""
     prompt_tokens_per_sequence: float | None
+    """The length of a prompt."""
     cache: CacheUse
     cached_share: float | None
     """Of the passes after each sequence's first."""
@@ -106,20 +107,10 @@ def build_generation(generation: Generation) -> GenerationResult:
         ns_per_token=per(generation.total_ns, generation.tokens),
         bytes_per_token=per(generation.allocated_bytes, generation.tokens),
         first_token_ns=per(generation.first_token_ns, generation.sequences),
-        prompt_tokens_per_sequence=per(generation.prompt_tokens, generation.sequences),
+        prompt_tokens_per_sequence=_prompt_length(generation),
         cache=_cache_use(cached_share),
         cached_share=None if cached_share is None else min(cached_share, 1.0),
-        positions=tuple(
-            PositionCost(
-                low=position.low,
-                high=position.high,
-                tokens=position.tokens,
-                ns_per_token=position.total_ns / position.tokens,
-                bytes_per_token=per(position.allocated_bytes, position.tokens),
-            )
-            for position in generation.positions
-            if position.tokens
-        ),
+        positions=tuple(_cost(position) for position in generation.positions if position.tokens),
         growth=_find_growth(generation),
     )
 
@@ -132,14 +123,22 @@ def _cache_use(cached_share: float | None) -> CacheUse:
     return CacheUse.WITHOUT if cached_share <= 1 - CACHED_SHARE else CacheUse.PARTLY
 
 
+def _first_tokens(generation: Generation) -> float:
+    """How many tokens are the first of their sequence: one for each of a batch."""
+    return generation.sequences * (per(generation.tokens, generation.passes) or 0)
+
+
+def _prompt_length(generation: Generation) -> float | None:
+    return per(generation.prompt_tokens, _first_tokens(generation))
+
+
 def _find_growth(generation: Generation) -> Growth:
-    bins = _after_first_tokens(generation)
-    span = bins[-1].high - bins[0].low + 1 if bins else 0
-    if len(bins) < FEWEST_BINS:
-        return _UNKNOWN_GROWTH
-    first_ns = _mean_ns([position for position in bins if _middle(position) < bins[0].low + span / 4])
-    last_ns = _mean_ns([position for position in bins if _middle(position) > bins[-1].high - span / 4])
-    if first_ns is None or last_ns is None or not first_ns:
+    costs = _after_first_tokens(generation)
+    tokens = sum(cost.tokens for cost in costs)
+    passes = generation.passes - generation.sequences
+    first_ns = _mean_of_first(costs, tokens / 4)
+    last_ns = _mean_of_first(costs[::-1], tokens / 4)
+    if len(costs) < 2 or passes < FEWEST_PASSES or not first_ns:
         return _UNKNOWN_GROWTH
     ratio = last_ns / first_ns
     return Growth(
@@ -148,24 +147,44 @@ def _find_growth(generation: Generation) -> Growth:
         last_quarter_ns=last_ns,
         ratio=ratio,
         slope_ns_per_position=slope(
-            [(_middle(position), position.total_ns / position.tokens, position.tokens) for position in bins]
+            [((cost.low + cost.high) / 2, cost.ns_per_token, cost.tokens) for cost in costs]
         ),
     )
 
 
-def _after_first_tokens(generation: Generation) -> list[PositionBin]:
-    """The positions without the one at which all sequences begin: it takes in the prompt too.
+def _after_first_tokens(generation: Generation) -> list[PositionCost]:
+    """Cost by position without the first token of each sequence, which takes in the prompt too.
 
-    Prompts of different lengths begin all over the positions, and none is left out then.
+    The first tokens are taken out of the lowest positions, when the prompts end there. Prompts of
+    very different lengths end all over the positions, and nothing is taken out then.
     """
-    bins = [position for position in generation.positions if position.tokens]
-    begun = per(generation.tokens * generation.sequences, generation.passes)
-    return bins[1:] if begun is not None and bins and bins[0].tokens <= begun else bins
+    costs = [_cost(position) for position in generation.positions if position.tokens]
+    prompt_length = _prompt_length(generation)
+    if not costs or prompt_length is None or prompt_length > costs[0].high:
+        return costs
+    lowest, *others = costs
+    tokens = round(lowest.tokens - _first_tokens(generation))
+    total_ns = lowest.ns_per_token * lowest.tokens - generation.first_token_ns
+    if tokens <= 0 or total_ns < 0:
+        return others
+    return [replace(lowest, tokens=tokens, ns_per_token=total_ns / tokens), *others]
 
 
-def _middle(position: PositionBin) -> float:
-    return (position.low + position.high) / 2
+def _cost(position: PositionBin) -> PositionCost:
+    return PositionCost(
+        low=position.low,
+        high=position.high,
+        tokens=position.tokens,
+        ns_per_token=position.total_ns / position.tokens,
+        bytes_per_token=per(position.allocated_bytes, position.tokens),
+    )
 
 
-def _mean_ns(bins: Sequence[PositionBin]) -> float | None:
-    return per(sum(position.total_ns for position in bins), sum(position.tokens for position in bins))
+def _mean_of_first(costs: Sequence[PositionCost], tokens: float) -> float:
+    """What each of the first so many tokens costs."""
+    left, total_ns = tokens, 0.0
+    for cost in costs:
+        taken = min(left, cost.tokens)
+        total_ns += taken * cost.ns_per_token
+        left -= taken
+    return per(total_ns, tokens) or 0.0

@@ -34,7 +34,7 @@ class GroupNature:
     optimizers: tuple[str, ...]
     """Those that step together in one step; empty where none does."""
     accumulates: int | None
-    """Gradient accumulation: backward passes over different batches to one optimizer step; else None."""
+    """Gradient accumulation: how many batches, each with its backward pass, make one step; else None."""
     closure: bool
     """The optimizer calls forward and backward itself, several times a batch (as L-BFGS does)."""
 
@@ -44,7 +44,7 @@ def nature_of(group: StepGroup, *, run_trains: bool) -> GroupNature:
     trains = group_trains(group)
     optimizers = tuple(group.label.split(" + ")) if group.kind == "training" else ()
     closure = trains and _has_closure(group, optimizers)
-    accumulates = _passes_per_step(group) if trains and not closure and len(optimizers) <= 1 else None
+    accumulates = _batches_per_step(group, optimizers) if trains and not closure else None
     return GroupNature(
         kind=_kind(group, run_trains=run_trains),
         trains=trains,
@@ -80,8 +80,9 @@ def _has_closure(group: StepGroup, optimizers: tuple[str, ...]) -> bool:
     return min(group.forward_calls, group.backward_passes) >= _SEVERAL * group.batches
 
 
-def _passes_per_step(group: StepGroup) -> int | None:
-    batches = group.batches or group.forward_calls
+def _batches_per_step(group: StepGroup, optimizers: tuple[str, ...]) -> int | None:
+    # Without a loader each forward pass may be a new batch, unless several optimizers want theirs.
+    batches = group.batches or (group.forward_calls if len(optimizers) <= 1 else 0)
     if min(batches, group.backward_passes) < _SEVERAL * group.steps:
         return None
-    return round(group.backward_passes / group.steps)
+    return round(min(batches, group.backward_passes) / group.steps)

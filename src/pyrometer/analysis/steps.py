@@ -84,7 +84,9 @@ class SteadySteps:
     """False when the shortest or longest step fell into the warm-up of a group too long to be kept
     whole: ``min_ns`` or ``max_ns`` is then within 1.6 %, as the percentiles are."""
     samples: int | None
+    """None where not known, and of generation, which has tokens only."""
     tokens: int | None
+    """That the steps got; of generation those they made."""
     samples_per_second: float | None
     tokens_per_second: float | None
     steps_per_second: float | None
@@ -259,6 +261,9 @@ def _build_steady(group: StepGroup, warmup: Warmup) -> SteadySteps:
     p50_ns, p95_ns = (
         quantile(buckets, q, min_ns=min_ns, max_ns=max_ns) if buckets else max_ns for q in (0.50, 0.95)
     )
+    if group.kind == "generation":
+        # The record counts what a pass gets, which without a cache is all of the context again.
+        samples, tokens = None, samples
     batches = group.batches / group.steps * steps if group.batches else None
     return SteadySteps(
         steps=steps,
