@@ -5,7 +5,7 @@ from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.recorders import CORE, TWIN, Clock, assert_conserved, available_recorders, load, seen
@@ -129,6 +129,9 @@ def check(program: list[Step]) -> None:
 
 
 @pytest.mark.skipif(CORE not in available_recorders(), reason="the C core is not built: nothing to compare")
+@example(
+    [("make", 0, [("with", "a", [("catch", [("with", "b", [("yield",)])])])]), ("next", 0), ("throw", 0)]
+)
 @settings(max_examples=300, deadline=None)
 @given(programs(inside_a_generator=False))
 def test_both_give_the_same_record(program: list[Step]) -> None:

@@ -74,7 +74,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     frame->owner = owner;
     frame->active_ns = 0;
     frame->absorbed = 0;
-    frame->passed = 0;
+    frame->passed_for = NULL;
     frame->ghost = 0;
     frame->dying = 0;
     if (UNLIKELY(owner != NULL)) {

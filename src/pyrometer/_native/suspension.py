@@ -48,6 +48,16 @@ def owner_of(caller: FrameType | None) -> FrameType | None:
     return None
 
 
+def delegators_of(owner: FrameType) -> list[FrameType]:
+    """The generators and coroutines, outermost first, that wait for the running one or call it."""
+    delegators: list[FrameType] = []
+    delegator = owner.f_back
+    while delegator is not None and delegator.f_code.co_flags & SUSPENDABLE:
+        delegators.append(delegator)
+        delegator = delegator.f_back
+    return delegators[::-1]
+
+
 def is_running(owner: FrameType, caller: FrameType | None) -> bool:
     """Whether the owner is on the stack of calls that ends in ``caller``."""
     while caller is not None and caller is not owner:

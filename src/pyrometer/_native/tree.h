@@ -90,7 +90,8 @@ typedef struct {
     PyObject *owner; /* strong while on a strand; none while suspended */
     uint64_t slice_start_ns, active_ns, suspended_at_ns;
     uint64_t absorbed;
-    int passed; /* resumed only for a delegate that throw() went straight to */
+    /* The delegate that throw() went straight to, compared only: resumed for it, suspended with it. */
+    PyObject *passed_for;
     int dying;  /* its owner is being dropped: if it yields again nobody can resume it */
     int ghost;  /* found no place when it was resumed: open, but its time is not counted */
 } Frame;

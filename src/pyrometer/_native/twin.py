@@ -347,40 +347,30 @@ class Recorder:
         strand: Strand | None = getattr(self._local, "strand", None)
         if strand is None:
             return
-        for index, frame in enumerate(strand.frames):
-            if frame.owner is owner:
-                self._take_off(strand, index, self._clock())
-                break
-        top = strand.frames[-1]
-        if top.passed and top.owner is not None and top.owner is owner.f_back:
-            self.suspend(top.owner)
+        self._take_off_all_of(strand, owner)
+        while (top := strand.frames[-1]).passed_for is owner:
+            self._take_off_all_of(strand, top.owner)
 
     @_locked
     def resume(self, owner: FrameType) -> None:
         """The owner is about to run again: its frames return, under the scope now open."""
-        delegator = owner.f_back
-        if delegator is not None and delegator in self._suspended:
-            self.resume(delegator)
-            self._mark_passed(delegator, passed=True)
+        for delegator in suspension.delegators_of(owner):
+            self._put_back(delegator, passed_for=owner)
+        self._put_back(owner, passed_for=None)
+
+    def _put_back(self, owner: FrameType, *, passed_for: FrameType | None) -> None:
         frames = self._suspended.pop(owner, None)
         strand = self._current_strand() if frames is not None else None
         if frames is None or strand is None:
-            self._mark_passed(owner, passed=False)
             return
         now_ns = self._clock()
         for frame in frames:
             frame.node.suspended_ns += now_ns - frame.suspended_at_ns
             frame.node.references -= 1
             self._place_again(strand, frame)
-            frame.passed = False
+            frame.passed_for = passed_for
             frame.begin_slice(now_ns)
             strand.frames.append(frame)
-
-    def _mark_passed(self, owner: FrameType, *, passed: bool) -> None:
-        strand: Strand | None = getattr(self._local, "strand", None)
-        for frame in strand.frames if strand is not None else ():
-            if frame.owner is owner:
-                frame.passed = passed
 
     def _place_again(self, strand: Strand, frame: Frame) -> None:
         """Under the scope now open; where there is no room, its time stays with that scope."""
@@ -392,6 +382,12 @@ class Recorder:
         frame.ghost = place is None
         if place is not None:
             frame.node = place
+
+    def _take_off_all_of(self, strand: Strand, owner: FrameType | None) -> None:
+        for index, frame in enumerate(strand.frames):
+            if frame.owner is owner and index:
+                self._take_off(strand, index, self._clock())
+                break
 
     def _take_off(self, strand: Strand, index: int, now_ns: int) -> None:
         frames = strand.frames[index:]

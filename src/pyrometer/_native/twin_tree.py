@@ -141,7 +141,7 @@ class Frame:
     """One open call. ``absorbed`` counts scopes opened inside it that found no place."""
 
     __slots__ = (
-        "absorbed", "active_ns", "ghost", "node", "owner", "passed", "slice_start_ns", "suspended_at_ns",
+        "absorbed", "active_ns", "ghost", "node", "owner", "passed_for", "slice_start_ns", "suspended_at_ns",
     )  # fmt: skip
 
     def __init__(self, node: Node, owner: FrameType | None, now_ns: int) -> None:
@@ -152,7 +152,8 @@ class Frame:
         self.suspended_at_ns = 0
         self.absorbed = 0
         self.ghost = False  # found no place when it was resumed: open, but its time is not counted
-        self.passed = False  # resumed only for a delegate that throw() went straight to
+        # The delegate that throw() went straight to: resumed only for it, and suspended with it.
+        self.passed_for: FrameType | None = None
 
     def begin_slice(self, now_ns: int) -> None:
         self.slice_start_ns = now_ns

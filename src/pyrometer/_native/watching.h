@@ -42,28 +42,14 @@ watch_owner(PyObject *owner)
     return failed ? -1 : 0;
 }
 
+/* The generator has yielded; so have those that were resumed only for its sake. */
 static void
-recorder_mark_passed(Recorder *recorder, PyObject *owner, int passed)
-{
-    Strand *strand = recorder_find_strand(recorder);
-    for (Py_ssize_t i = 1; strand != NULL && strand->owned > 0 && i <= strand->depth; i++)
-        if (strand->frames[i].owner == owner)
-            strand->frames[i].passed = passed;
-}
-
-/* The frame has yielded; so have those below it that were resumed only for its sake. */
-static void
-suspend_with_delegators(Recorder *recorder, FrameRef frame, PyObject *generator)
+suspend_with_delegators(Recorder *recorder, PyObject *generator)
 {
     recorder_suspend(recorder, generator);
     Strand *strand = recorder_find_strand(recorder);
-    FrameRef before = frame_before(frame);
-    PyObject *delegator = before == NULL ? NULL : frame_generator(before);
-    if (strand == NULL || delegator == NULL)
-        return;
-    Frame *top = &strand->frames[strand->depth];
-    if (UNLIKELY(top->passed && top->owner == delegator))
-        suspend_with_delegators(recorder, before, delegator);
+    while (strand != NULL && UNLIKELY(strand->frames[strand->depth].passed_for == generator))
+        recorder_suspend(recorder, strand->frames[strand->depth].owner);
 }
 
 static PyObject *
@@ -73,24 +59,27 @@ on_yield(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
     if (generator != NULL)
         for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-            suspend_with_delegators(recorder, frame, generator);
+            suspend_with_delegators(recorder, generator);
     Py_RETURN_NONE;
 }
 
-/* throw() goes straight to the innermost delegate: those that wait for it come back with it. */
+/* throw() goes straight to the innermost delegate: those that wait for it come back with it, the
+ * outermost first. */
 static void
-resume_with_delegators(Recorder *recorder, FrameRef frame, PyObject *generator, int dying)
+resume_delegators(Recorder *recorder, FrameRef frame, PyObject *passed_for)
 {
     FrameRef before = frame_before(frame);
     PyObject *delegator = before == NULL ? NULL : frame_generator(before);
-    if (delegator != NULL && segment_link(recorder, delegator) != NULL) {
-        resume_with_delegators(recorder, before, delegator, dying);
-        recorder_mark_passed(recorder, delegator, 1);
-    }
-    if (segment_link(recorder, generator) != NULL)
-        recorder_resume(recorder, generator, dying);
-    else
-        recorder_mark_passed(recorder, generator, 0);
+    if (delegator == NULL)
+        return;
+    resume_delegators(recorder, before, passed_for);
+    if (segment_link(recorder, delegator) == NULL)
+        return;
+    recorder_resume(recorder, delegator, 1);
+    Strand *strand = recorder_find_strand(recorder);
+    for (Py_ssize_t i = 1; strand != NULL && i <= strand->depth; i++)
+        if (strand->frames[i].owner == delegator)
+            strand->frames[i].passed_for = passed_for;
 }
 
 static PyObject *
@@ -100,9 +89,12 @@ on_resume(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     int thrown = count == 3;
     FrameRef frame = current_frame();
     PyObject *generator = frame == NULL ? NULL : frame_generator(frame);
-    if (generator != NULL)
-        for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started)
-            resume_with_delegators(recorder, frame, generator, thrown);
+    for (Recorder *recorder = started_recorders; generator != NULL && recorder != NULL;
+         recorder = recorder->next_started) {
+        if (thrown)
+            resume_delegators(recorder, frame, generator);
+        recorder_resume(recorder, generator, thrown);
+    }
     Py_RETURN_NONE;
 }
 
