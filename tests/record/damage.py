@@ -1,5 +1,6 @@
 """Ways to damage a run file, drawn from a seeded generator so that each can be made again."""
 
+import copy
 import json
 import random
 from collections.abc import Callable
@@ -89,11 +90,12 @@ def _change_one_value(document: dict[str, Any], chance: random.Random) -> None:
     elif way == 1:
         holder[key], holder[other] = holder[other], holder[key]
     elif way == 2 and isinstance(holder, list):
-        holder.insert(chance.randrange(len(holder)), holder[key])
+        holder.insert(chance.randrange(len(holder)), copy.deepcopy(holder[key]))
     elif way == 3 and isinstance(holder[key], int):
         holder[key] += chance.choice((-1, 1, 1_000, -holder[key]))
     else:
-        holder[key] = chance.choice(_HOSTILE_VALUES)
+        # A copy, for it may be damaged in its turn.
+        holder[key] = copy.deepcopy(chance.choice(_HOSTILE_VALUES))
 
 
 def _values(holder: Any) -> list[Any]:

@@ -5,7 +5,18 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Program, Run, Software
+from pyrometer.record.run import GitState, Loss, Machine, Memory, Outcome, OwnCost, Program, Run, Software
+from pyrometer.record.torch_run import (
+    Compilation,
+    Generation,
+    Gpu,
+    Loader,
+    Module,
+    PositionBin,
+    Step,
+    StepGroup,
+    TorchRun,
+)
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
 
@@ -21,8 +32,12 @@ def make_node(
     open_calls: int = 0,
     suspended_ns: int = 0,
     wall_ns: int | None = None,
+    allocated: tuple[int, int] | None = None,
 ) -> ScopeNode:
-    """A node with the given finished calls; without any given, one call that took all of its time."""
+    """A node with the given finished calls; without any given, one call that took all of its time.
+
+    ``allocated`` are bytes and calls.
+    """
     durations = [total_ns] if durations_ns is None else durations_ns
     return ScopeNode(
         name=name,
@@ -34,6 +49,8 @@ def make_node(
         max_ns=max(durations, default=None),
         suspended_ns=suspended_ns,
         wall_ns=wall_ns,
+        allocated_bytes=None if allocated is None else allocated[0],
+        allocations=None if allocated is None else allocated[1],
         buckets=merge_buckets((bucket_of(duration_ns), 1) for duration_ns in durations),
     )
 
@@ -51,7 +68,13 @@ def make_strand(
     )
 
 
-def make_run(*strands: Strand, profiled_ns: int = 1_000, losses: tuple[Loss, ...] = ()) -> Run:
+def make_run(
+    *strands: Strand,
+    profiled_ns: int = 1_000,
+    losses: tuple[Loss, ...] = (),
+    memory: Memory | None = None,
+    torch: TorchRun | None = None,
+) -> Run:
     """A finished run of these strands."""
     return Run(
         pyrometer_version="0.1.0",
@@ -65,9 +88,113 @@ def make_run(*strands: Strand, profiled_ns: int = 1_000, losses: tuple[Loss, ...
         ),
         outcome=Outcome(status="finished"),
         strands=strands,
+        memory=memory,
+        torch=torch,
         losses=losses,
         cost=OwnCost(scope_ns=61.5, scope_entries=12),
     )
+
+
+def make_step_group() -> StepGroup:
+    """Three steps of 20, 30 and 40 ns, the first two kept as the first, the last as the sampled one."""
+    return StepGroup(
+        kind="training",
+        label="Adam",
+        phases=("data", "forward", "other"),
+        steps=3,
+        total_ns=90,
+        phase_ns=(30, 54, 6),
+        phase_bytes=(100, 200, 0),
+        phase_allocations=(1, 4, 0),
+        min_ns=20,
+        max_ns=40,
+        buckets=((20, 1), (30, 1), (40, 1)),
+        batches=3,
+        forward_calls=3,
+        grad_forward_calls=2,
+        backward_passes=3,
+        samples=96,
+        tokens=960,
+        worker_ns=60,
+        first=(
+            Step(0, 0, 20, (5, 13, 2), 32, 320, 100, 20),
+            Step(1, 20, 30, (10, 18, 2), 32, 320, 100, 20),
+        ),
+        sampled=(Step(2, 50, 40, (15, 23, 2), 32, 320, 100, 20),),
+    )
+
+
+def make_torch_run() -> TorchRun:
+    """The PyTorch part of a run with something in every field."""
+    return TorchRun(
+        torch_version="2.13.0",
+        intra_op_threads=2,
+        gpu=Gpu(
+            name="Example GPU",
+            current_bytes=10,
+            peak_bytes=30,
+            reserved_bytes=40,
+            utilisation_percent=75.5,
+            phase_device_ns={"forward": 40},
+            phase_peak_bytes={"forward": 30},
+        ),
+        groups=(make_step_group(),),
+        warmup=1,
+        window=(0, 3),
+        calls=(
+            make_strand(
+                make_node("forward", 54, allocated=(200, 4)),
+                make_node("model", 50, parent=0, durations_ns=[12, 17, 21], allocated=(200, 4)),
+                make_node("model.head", 20, parent=1, allocated=(80, 1)),
+            ),
+        ),
+        modules=(
+            Module(name="model", kind="Net", parameters=30, parameter_bytes=120, measured_calls=1, flops=60),
+            Module(name="model.head", kind="Linear", parameters=10, parameter_bytes=40, hidden="compiled"),
+        ),
+        backward_passes=3,
+        timed_backward_passes=1,
+        timed_backward_ns=15,
+        loaders=(
+            Loader(
+                name="DataLoader(Images)",
+                workers=2,
+                iterators=1,
+                start_ns=10,
+                batches=3,
+                wait_ns=30,
+                timed_batches=3,
+                work_ns=60,
+                collate_ns=10,
+                transform_ns=40,
+                ready_batches=1,
+                queued_batches=2,
+                first_batch_ns=9,
+            ),
+        ),
+        generations=(
+            Generation(
+                label="model",
+                sequences=1,
+                passes=5,
+                tokens=10,
+                total_ns=50,
+                prompt_tokens=8,
+                first_token_ns=12,
+                cached_passes=4,
+                allocated_bytes=500,
+                positions=(PositionBin(4, 6, 6, 30, 300), PositionBin(7, 8, 4, 20, 200)),
+            ),
+        ),
+        compilation=Compilation(
+            graphs=2, graph_breaks=1, recompilations=1, compile_ns=25, break_reasons=(("print()", 1),)
+        ),
+    )
+
+
+def make_memory() -> Memory:
+    """Resident memory seen three times."""
+    return Memory(peak_bytes=300, series=((0, 100), (500, 250), (900, 200)))
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -92,6 +219,15 @@ def strands_under(draw: st.DrawFn, earlier: Sequence[Strand]) -> Strand:
         above = parents[index]
         if above is not None:
             totals_ns[above] += totals_ns[index]
+    counted = draw(st.booleans())
+    allocated = [(draw(_times_ns), draw(_times_ns)) for _ in range(size)]
+    for index in reversed(range(size)):
+        above = parents[index]
+        if above is not None:
+            allocated[above] = (
+                allocated[above][0] + allocated[index][0],
+                allocated[above][1] + allocated[index][1],
+            )
     nodes = tuple(
         make_node(
             draw(_names),
@@ -101,8 +237,9 @@ def strands_under(draw: st.DrawFn, earlier: Sequence[Strand]) -> Strand:
             open_calls=draw(st.integers(0, 3)),
             suspended_ns=draw(_times_ns),
             wall_ns=draw(st.none() | _times_ns),
+            allocated=both if counted else None,
         )
-        for above, total_ns in zip(parents, totals_ns, strict=True)
+        for above, total_ns, both in zip(parents, totals_ns, allocated, strict=True)
     )
     return Strand(
         thread_id=draw(_counts),
@@ -147,6 +284,8 @@ def any_runs(draw: st.DrawFn) -> Run:
         ),
         outcome=Outcome(status=draw(_text), detail=draw(st.none() | _text)),
         strands=tuple(strands),
+        memory=draw(st.none() | st.just(make_memory())),
+        torch=draw(st.none() | st.just(make_torch_run())),
         losses=tuple(
             draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
         ),

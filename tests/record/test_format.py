@@ -1,4 +1,3 @@
-import copy
 import json
 from typing import Any
 
@@ -10,6 +9,7 @@ from pyrometer.record import format as run_format
 from pyrometer.record.format import decode_run, encode_run
 from pyrometer.record.run import OwnCost, Run
 from tests.record.example_runs import any_runs, make_node, make_run, make_strand
+from tests.record.refusals import change, refusal
 
 RUN = make_run(
     make_strand(
@@ -23,23 +23,7 @@ DOCUMENT: dict[str, Any] = json.loads(encode_run(RUN))
 
 
 def changed(place: str, value: Any) -> bytes:
-    """The run with one value changed, or taken out if it is ``...``."""
-    document = copy.deepcopy(DOCUMENT)
-    *way, last = [int(key) if key.isdigit() else key for key in place.split(".")]
-    holder: Any = document
-    for key in way:
-        holder = holder[key]
-    if value is ...:
-        del holder[last]
-    else:
-        holder[last] = value
-    return json.dumps(document).encode()
-
-
-def refusal(data: bytes) -> str:
-    with pytest.raises(RunFileError) as caught:
-        decode_run(data, path="train.json")
-    return str(caught.value)
+    return change(DOCUMENT, place, value)
 
 
 @given(any_runs())
