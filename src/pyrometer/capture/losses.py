@@ -15,3 +15,8 @@ def note_failure(collector: str, doing: str, error: BaseException) -> None:
     if len(failures) >= _REASONS_KEPT and (collector, reason) not in failures:
         reason = f"{doing}: {type(error).__name__}"
     failures[collector, reason] += 1
+
+
+def note_loss(collector: str, reason: str) -> None:
+    """Count something that could not be seen, without an error of ours."""
+    failures[collector, reason if len(failures) < _REASONS_KEPT else "more reasons than are kept"] += 1
