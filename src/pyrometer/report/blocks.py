@@ -25,6 +25,8 @@ class Column:
     """The heading where there is room for a longer one."""
     left: bool = False
     """Set from the left, as words are."""
+    widest: int | None = None
+    """Longer texts lose their middle."""
     dropped: int = 0
     """When the width is short, columns go, the highest number first; 0 stays."""
 
@@ -88,7 +90,14 @@ class Code:
     language: str
 
 
-Block = Table | Lines | Bullets | Pairs | Code
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checklist:
+    """Points and whether each holds; None: cannot be told."""
+
+    items: tuple[tuple[bool | None, str], ...]
+
+
+Block = Table | Lines | Bullets | Pairs | Code | Checklist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

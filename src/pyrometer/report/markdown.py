@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyrometer.record.run import Run
 from pyrometer.report import wording
-from pyrometer.report.blocks import Block, Bullets, Code, Emphasis, Lines, Pairs, Section, Table
+from pyrometer.report.blocks import Block, Bullets, Checklist, Code, Emphasis, Lines, Pairs, Section, Table
 from pyrometer.report.cells import SPACIOUS, apart_cells, hottest_amount, scope_cells
 from pyrometer.report.document import Document, build_document
 from pyrometer.report.page import Page
-from pyrometer.report.safe_text import for_markdown, shorten_middle, visible
+from pyrometer.report.safe_text import escape_controls, for_markdown, shorten_middle, visible
 from pyrometer.report.terminal import PARALLEL_MARK, tree_table
+from pyrometer.report.torch_baseline import build_baseline_sections
 from pyrometer.report.torch_sections import build_torch_sections
 from pyrometer.report.torch_wording import describe_headline
 from pyrometer.report.tree_rows import TreeRow
@@ -26,15 +27,17 @@ _TREE_WIDTH = 100
 def render_markdown(run: Run, *, top: int = 20, by_thread: bool = False) -> str:
     """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal."""
     document = build_document(run, top=top, by_thread=by_thread)
-    return "\n".join(_lines(document, top=top)) + "\n"
+    return "\n".join(_lines(run, document, top=top)) + "\n"
 
 
-def _lines(document: Document, *, top: int) -> Iterator[str]:
+def _lines(run: Run, document: Document, *, top: int) -> Iterator[str]:
     yield f"# Pyrometer: {_name(document.headline.program)}"
     yield ""
     yield _headline(document)
     if document.torch is not None:
         for section in build_torch_sections(document.torch, document.memory, SPACIOUS, top=top):
+            yield from _section(for_markdown(section.title), _blocks(section))
+        for section in build_baseline_sections(run, document.torch):
             yield from _section(for_markdown(section.title), _blocks(section))
     if document.by_thread:
         profiled = format_duration(document.headline.profiled_ns)
@@ -83,8 +86,10 @@ def _block(block: Block) -> Iterator[str]:
         yield from _bullets(block.lines)
     elif isinstance(block, Pairs):
         yield from _facts(block.rows)
+    elif isinstance(block, Checklist):
+        yield from _checked(block)
     elif isinstance(block, Code):
-        yield from _fenced("\n".join(block.lines), language=block.language)
+        yield from _fenced("\n".join(map(escape_controls, block.lines)), language=block.language)
 
 
 def _block_table(table: Table) -> Iterator[str]:
@@ -167,6 +172,12 @@ def _row(cells: Iterable[str]) -> str:
 
 def _bullets(lines: Iterable[str]) -> Iterator[str]:
     return (f"- {for_markdown(line)}" for line in lines)
+
+
+def _checked(checklist: Checklist) -> Iterator[str]:
+    for met, text in checklist.items:
+        box = "[x]" if met else "[ ]"
+        yield f"- {box} {for_markdown(text)}{'' if met is not None else ' (cannot be told)'}"
 
 
 def _tree_text(rows: Sequence[TreeRow]) -> str:

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyrometer.report.blocks import Block, Bullets, Code, Column, Lines, Pairs, Row, Section, Table
+from pyrometer.report.blocks import Block, Bullets, Checklist, Code, Column, Lines, Pairs, Row, Section, Table
 from pyrometer.report.safe_text import for_terminal, shorten_middle, visible
 
 if TYPE_CHECKING:
@@ -39,22 +39,26 @@ class Page:
 
         kept, dropped = self._fitting(table)
         columns = [table.columns[index] for index in kept]
-        cells = [[self.clean(row.cells[index]) for index in kept] for row in table.rows]
+        cells = [
+            [self._cell(column, row.cells[index]) for index, column in zip(kept, columns, strict=True)]
+            for row in table.rows
+        ]
         headings = [column.heading for column in columns]
         widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
         names, gap = self._fit_names(table.rows, widths)
         name_width = max(map(cell_len, (table.names, *names)))
         width = name_width + sum(widths) + gap * len(widths)
 
-        def line(name: str, texts: Sequence[str], style: str) -> Text:
+        def line(name: str, texts: Sequence[str], style: str) -> Padding:
             parts = [name, " " * (name_width - cell_len(name))]
             for column, text, column_width in zip(columns, texts, widths, strict=True):
                 blanks = " " * (column_width - cell_len(text))
                 parts += (" " * gap, text, blanks) if column.left else (" " * gap, blanks, text)
-            return Text("".join(parts), style=style, no_wrap=True, overflow="crop")
+            # In a padding of nothing: rich would wrap a bare line at the width, whatever it says of itself.
+            return Padding(Text("".join(parts), style=style, no_wrap=True, overflow="crop"), 0)
 
         yield line(table.names, headings, "bold")
-        yield Text(self.clean("─") * width)
+        yield Text(self.clean("─") * min(width, self.width))
         for name, texts, row in zip(names, cells, table.rows, strict=True):
             yield line(name, texts, row.emphasis.value)
             for detail in row.details:
@@ -68,7 +72,10 @@ class Page:
 
         kept = list(range(len(table.columns)))
         widths = [
-            max(cell_len(column.heading), *(cell_len(self.clean(row.cells[index])) for row in table.rows))
+            max(
+                cell_len(column.heading),
+                *(cell_len(self._cell(column, row.cells[index])) for row in table.rows),
+            )
             for index, column in enumerate(table.columns)
         ]
         name_room = min(_SHORTEST_NAME, max(map(self._name_width, table.rows)))
@@ -80,6 +87,12 @@ class Page:
             kept.remove(index)
             dropped.append(_told_apart(column))
         return kept, dropped
+
+    def _cell(self, column: Column, text: str) -> str:
+        text = self.clean(text)
+        return (
+            text if column.widest is None else shorten_middle(text, column.widest, ellipsis=self.clean("…"))
+        )
 
     def _name_width(self, row: Row) -> int:
         from rich.cells import cell_len
@@ -144,6 +157,8 @@ class Page:
             yield self.bullets(block.lines)
         elif isinstance(block, Pairs):
             yield self.pairs(block.rows, gap=2, label_style="dim")
+        elif isinstance(block, Checklist):
+            yield self.pairs((("[x]" if met else "[ ]", text) for met, text in block.items), gap=1)
         elif isinstance(block, Code):
             yield from (self.paragraph(f"    {line}") for line in block.lines)
 

@@ -7,8 +7,8 @@ from itertools import count
 from pyrometer.analysis.modules import ModulePlace, ModuleRow, ModuleTable
 from pyrometer.report.blocks import Column, Emphasis, Row, Section, Table, notes, without_unknown_columns
 from pyrometer.report.cells import UNKNOWN_CELL, Style, write_known
-from pyrometer.report.safe_text import shorten_middle
-from pyrometer.report.torch_wording import describe_timed_backward, format_ratio, short
+from pyrometer.report.safe_text import escape_controls, shorten_middle, visible
+from pyrometer.report.torch_wording import describe_module_steps, describe_timed_backward, format_ratio, short
 from pyrometer.units import compact_count
 
 DEEPEST = 12
@@ -16,19 +16,19 @@ LEAST_SHARE = 0.001
 NOT_COUNTED = "not counted"
 
 _COLUMNS = (
-    Column(heading="class", left=True, dropped=2),
-    Column(heading="calls", spelled="calls a step"),
+    Column(heading="class", left=True, widest=20, dropped=6),
+    Column(heading="calls", spelled="calls a step", dropped=4),
     Column(heading="forward", spelled="forward a step"),
-    Column(heading="self", spelled="forward self"),
-    Column(heading="backward", spelled="backward a step"),
-    Column(heading="self", spelled="backward self"),
+    Column(heading="self", spelled="forward self", dropped=2),
+    Column(heading="backward", spelled="backward a step", dropped=1),
+    Column(heading="self", spelled="backward self", dropped=3),
     Column(heading="%", spelled="% of the step"),
-    Column(heading="params", spelled="parameters", dropped=1),
-    Column(heading="output", spelled="output a call", dropped=3),
-    Column(heading="FLOPs", spelled="FLOPs a call", dropped=4),
-    Column(heading="allocated", spelled="allocated a step", dropped=5),
+    Column(heading="params", spelled="parameters", dropped=5),
+    Column(heading="output", spelled="output a call", dropped=7),
+    Column(heading="FLOPs", spelled="FLOPs a call", dropped=8),
+    Column(heading="allocated", spelled="allocated a step", dropped=9),
 )
-_LONGEST_CLASS = 20
+_LONGEST_MARK = 12
 _HIDDEN_NAMED = 3
 
 
@@ -38,7 +38,12 @@ def build_module_section(modules: ModuleTable, style: Style, *, top: int) -> Sec
         return None
     shown = _ModuleRows(modules, style, top=top)
     rows = tuple(shown.rows())
-    lines = [*shown.not_shown(), *describe_timed_backward(modules), *_hidden(modules)]
+    lines = [
+        *shown.not_shown(),
+        *describe_module_steps(modules),
+        *describe_timed_backward(modules),
+        *_hidden(modules),
+    ]
     table = Table(names="module", columns=_COLUMNS, rows=rows)
     return Section(
         title="Modules, by time a step",
@@ -119,7 +124,9 @@ class _ModuleRows:
             name=entry.name.removeprefix(f"{parent}.") or entry.name,
             qualified_name=entry.name,
             guide=guide,
-            mark="" if entry.hidden is None else f" ({short(entry.hidden)})",
+            mark=""
+            if entry.hidden is None
+            else f" ({shorten_middle(escape_controls(entry.hidden), _LONGEST_MARK)})",
             cells=(*self._times(entry), *self._size_cells(self._facts.get(entry.name), entry)),
         )
         yield from self._below(entry, guide_below)
@@ -147,7 +154,7 @@ class _ModuleRows:
     def _times(self, place: ModulePlace) -> tuple[str, ...]:
         style = self._style
         return (
-            shorten_middle(place.kind, _LONGEST_CLASS) if place.kind else UNKNOWN_CELL,
+            UNKNOWN_CELL if place.kind is None else visible(place.kind),
             _calls(place.per_step.calls),
             style.duration(place.per_step.forward_ns),
             style.duration(place.per_step.forward_self_ns),

@@ -6,6 +6,7 @@ from pyrometer.analysis.steps import GroupResult, PhaseFigures
 from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.report.adding_up import byte_unit, decimals_for, time_unit, written_to_sum
 from pyrometer.report.blocks import Block, Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
+from pyrometer.report.cells import UNKNOWN_CELL
 from pyrometer.report.sparkline import bar
 from pyrometer.report.torch_wording import (
     NO_STEPS,
@@ -23,7 +24,8 @@ from pyrometer.units import format_count, format_duration, format_share
 
 # A group with less of all steps' time than this is told in a line.
 _SMALL_GROUP_SHARE = 0.01
-_BAR_CELLS = 16
+_BAR_CELLS = 24
+_BAR_CELLS_BESIDE_GPU = 14
 
 
 def build_step_sections(results: TorchResults) -> Iterator[Section]:
@@ -70,7 +72,8 @@ def _phases(results: TorchResults, group: GroupResult, *, compact: bool) -> Tabl
         (Column(heading="%"), written_to_sum([100 * phase.share for phase in group.phases], 100, decimals=1)),
     ]
     if not compact:
-        bars = [bar(phase.share, cells=_BAR_CELLS) for phase in group.phases]
+        cells = _BAR_CELLS if results.gpu is None else _BAR_CELLS_BESIDE_GPU
+        bars = [bar(phase.share, cells=cells) for phase in group.phases]
         columns.append((Column(heading="share", left=True, dropped=2), [*bars, ""]))
     columns += _optional_columns(results, group.phases, compact=compact)
     names = [phase.name for phase in group.phases]
@@ -85,9 +88,11 @@ def _optional_columns(
     results: TorchResults, phases: Sequence[PhaseFigures], *, compact: bool
 ) -> Iterator[tuple[Column, list[str]]]:
     device = [results.device_ns_per_step(phase.name) for phase in phases]
-    known_device = [0.0 if value is None else value for value in device]
-    if any(value is not None for value in device):
-        yield _times("on GPU", known_device, sum(known_device))
+    timed = [value for value in device if value is not None]
+    if timed:
+        column, texts = _times("on GPU", timed, sum(timed))
+        written = iter(texts)
+        yield column, [*(UNKNOWN_CELL if value is None else next(written) for value in device), texts[-1]]
     sizes = [phase.allocated_bytes_per_step for phase in phases]
     known_sizes = [size for size in sizes if size is not None]
     if len(known_sizes) == len(phases):

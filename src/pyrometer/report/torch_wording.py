@@ -22,6 +22,7 @@ NO_GPU = "no GPU"
 NO_STEPS = "No step was found: no optimizer stepped, no batch was fetched and no root module was called."
 
 _LONGEST_NAME = 60
+_MOST_PEAKS = 8
 
 
 def short(name: str) -> str:
@@ -40,7 +41,9 @@ def describe_headline(results: TorchResults) -> str:
         parts.append(f"peak {format_bytes(headline.peak_host_bytes)}")
     if results.gpu is None:
         parts.append(NO_GPU)
-    elif headline.peak_gpu_bytes is not None:
+    elif headline.peak_gpu_bytes is None:
+        parts.append("GPU memory not measured")
+    else:
         parts.append(f"GPU peak {format_bytes(headline.peak_gpu_bytes)}")
     biggest = headline.biggest_phase
     return f"{', '.join(parts)}; {short(biggest.name)} takes {100 * biggest.share:.0f} %"
@@ -136,10 +139,10 @@ def describe_warmup(group: GroupResult) -> str:
             f"first step {format_duration(first.duration_ns)}, {format_ratio(first.ratio)} × a steady one "
             f"({format_duration(abs(first.extra_ns))} {side})"
         )
-    return f"{text}. {sentence(_describe_end(warmup))}"
+    return f"{text}. {sentence(_describe_end(warmup, kept=min(group.steps, MAX_FIRST_STEPS)))}"
 
 
-def _describe_end(warmup: Warmup) -> str:
+def _describe_end(warmup: Warmup, *, kept: int) -> str:
     taking = "no step left out as warm-up"
     if warmup.steps:
         left_out = f"{format_count(warmup.steps, 'step')} left out as warm-up"
@@ -153,13 +156,21 @@ def _describe_end(warmup: Warmup) -> str:
         return f"{taking}; too few steps to tell whether steady."
     return (
         f"{taking}; steady state not reached: no two windows of {WARMUP_WINDOW_STEPS} steps agree within "
-        f"{100 * WARMUP_AGREEMENT:.0f} % among the first {MAX_FIRST_STEPS}."
+        f"{100 * WARMUP_AGREEMENT:.0f} % among the first {kept}."
     )
 
 
 def format_ratio(ratio: float) -> str:
     """How many times: ``1.06``, ``25.8``, ``1,234``."""
     return f"{ratio:,.0f}" if ratio >= 99.95 else f"{ratio:.1f}" if ratio >= 9.995 else f"{ratio:.2f}"
+
+
+def describe_module_steps(modules: ModuleTable) -> Iterator[str]:
+    """What the figures of modules are over."""
+    if modules.steps:
+        yield f"Averages over {format_count(modules.steps, 'step')}, warm-up too; % is of their time."
+    if any(place.recomputed.calls for _, place in modules.walk()):
+        yield "Forward counts what the backward pass computes again (activation checkpointing)."
 
 
 def describe_timed_backward(modules: ModuleTable) -> Iterator[str]:
@@ -214,6 +225,12 @@ def describe_gpu(gpu: Gpu | None) -> str:
     if gpu.utilisation_percent is not None:
         parts.append(f"{gpu.utilisation_percent:.0f} % used on average")
     return f"{short(gpu.name)}: {', '.join(parts) or 'not measured'}"
+
+
+def describe_phase_peaks(gpu: Gpu) -> str:
+    """The GPU's memory by phase, highest first."""
+    peaks = sorted(gpu.phase_peak_bytes.items(), key=lambda peak: -peak[1])[:_MOST_PEAKS]
+    return ", ".join(f"{short(phase)} {format_bytes(size)}" for phase, size in peaks)
 
 
 def _signed_bytes(size_bytes: float) -> str:

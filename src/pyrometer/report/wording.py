@@ -148,7 +148,7 @@ def _describe_torch(run: Run) -> Iterator[tuple[str, str]]:
         threads = run.torch.intra_op_threads
         threads_text = f"threads {UNKNOWN}" if threads is None else format_count(threads, "thread")
         gpu = "no GPU" if run.torch.gpu is None else run.torch.gpu.name
-        yield "PyTorch", f"{run.torch.torch_version}, {threads_text} in an operation, {gpu}"
+        yield "PyTorch", f"{run.torch.torch_version}, {threads_text}, {gpu}"
 
 
 def _describe_packages(software: Software) -> str:

@@ -1,0 +1,76 @@
+"""Hotspots with what to do about them, and what is efficient already."""
+
+from collections.abc import Iterator, Sequence
+
+from pyrometer.analysis.hotspots import (
+    HIGH_SHARE,
+    MEDIUM_SHARE,
+    Hotspot,
+    HotspotKind,
+    Priority,
+    Strength,
+)
+from pyrometer.report.blocks import Block, Bullets, Column, Lines, Row, Section, Table, notes
+from pyrometer.report.cells import Style
+from pyrometer.report.torch_wording import sentence
+from pyrometer.units import format_duration
+
+_COLUMNS = (
+    Column(heading="what", left=True, widest=20),
+    Column(heading="a step"),
+    Column(heading="%"),
+    Column(heading="priority", left=True),
+)
+_RULE = (
+    f"Priority by share of the step: HIGH from {100 * HIGH_SHARE:.0f} %, MEDIUM from "
+    f"{100 * MEDIUM_SHARE:.0f} %. A module's time is its own, and part of its phases'."
+)
+
+
+def build_hotspot_section(
+    hotspots: Sequence[Hotspot], strengths: Sequence[Strength], style: Style
+) -> Section | None:
+    """The hotspots by rank; None when there is neither one nor a strength.
+
+    Where room is short, advice is given once, and none on what has little share.
+    """
+    blocks: tuple[Block, ...] = ()
+    if hotspots:
+        rows = tuple(_rows(hotspots, style))
+        table = Table(names="hotspot", columns=_COLUMNS, rows=rows, details="likely causes, and what to try")
+        blocks += (table, *notes([_RULE]))
+    if strengths:
+        lines = tuple(f"{sentence(strength.text)}." for strength in strengths)
+        blocks += (Lines(lines=("Good already:",)), Bullets(lines=lines))
+    return Section(title="Hotspots", blocks=blocks) if blocks else None
+
+
+def _rows(hotspots: Sequence[Hotspot], style: Style) -> Iterator[Row]:
+    given: set[tuple[str, ...]] = set()
+    for hotspot in hotspots:
+        advice = tuple(_advice(hotspot))
+        repeated = advice in given or hotspot.priority is Priority.LOW
+        given.add(advice)
+        yield Row(
+            name=f"{hotspot.rank}. {hotspot.name}",
+            cells=(
+                _kind(hotspot),
+                format_duration(hotspot.ns_per_step),
+                f"{100 * hotspot.share:.1f}",
+                hotspot.priority.value,
+            ),
+            details=() if repeated and not style.wordy else advice,
+        )
+
+
+def _kind(hotspot: Hotspot) -> str:
+    if hotspot.kind is HotspotKind.PHASE:
+        return "phase"
+    return hotspot.module_kind or "module"
+
+
+def _advice(hotspot: Hotspot) -> Iterator[str]:
+    if hotspot.causes:
+        yield f"Likely: {'; '.join(hotspot.causes)}."
+    if hotspot.to_try:
+        yield f"Try: {'; '.join(hotspot.to_try)}."
