@@ -117,7 +117,7 @@ def warming_up(step: Mapping[str, int], count: int) -> list[Mapping[str, int]]:
 def call(
     name: str, parent: int | None, calls: int, total_ns: int, allocated_bytes: int | None = None
 ) -> ScopeNode:
-    """A node of the calls, all of which took as long."""
+    """A node of the calls, all of which took as long, and an allocation for each kB."""
     each_ns = total_ns // calls
     return ScopeNode(
         name=name,
@@ -127,7 +127,7 @@ def call(
         min_ns=each_ns,
         max_ns=each_ns,
         allocated_bytes=allocated_bytes,
-        allocations=None if allocated_bytes is None else calls,
+        allocations=None if allocated_bytes is None else allocated_bytes // KB,
         buckets=((bucket_of(each_ns), calls),),
     )
 

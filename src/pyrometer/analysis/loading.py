@@ -90,7 +90,7 @@ def _build_loader(loader: Loader, *, steps_ns: int | None) -> LoaderResult:
     timed = loader.timed_batches
     fetch_ns = None
     if loader.work_ns is not None:
-        fetch_ns = loader.work_ns - (loader.collate_ns or 0) - (loader.transform_ns or 0)
+        fetch_ns = max(loader.work_ns - (loader.collate_ns or 0) - (loader.transform_ns or 0), 0)
     wait_share = per(loader.wait_ns, steps_ns)
     ready_share = per(loader.ready_batches, loader.batches)
     work_ns = per(loader.work_ns, timed)
