@@ -148,6 +148,7 @@ recorder_start(Recorder *self, PyObject *nothing)
         }
         self->has_allocations |= allocations_counted > 0;
         self->started_ns = recorder_now_ns(self);
+        self->run++;
         self->enabled = 1;
     }
     Py_RETURN_NONE;
@@ -161,6 +162,7 @@ recorder_stop(Recorder *self, PyObject *nothing)
     Released released = {0};
     uint64_t now_ns = recorder_now_ns(self);
     self->enabled = 0;
+    self->run++;
     unlink_started(self);
     self->profiled_ns += now_ns - self->started_ns;
     for (Py_ssize_t i = 0; i < self->strand_count; i++) {
@@ -185,6 +187,7 @@ recorder_reset(Recorder *self, PyObject *nothing)
 {
     Released released = {0};
     recorder_drop_segments(self);
+    self->run++;
     self->epoch++;
     self->generation++;
     Py_ssize_t kept = 0;

@@ -83,6 +83,7 @@ class Watch:
         self,
         function: Callable[..., Any],
         keeps: int,
+        *,
         describe: Callable[[Any, Any], tuple[str, bool]],
         root_begun: Callable[[Any, tuple[Any, ...], dict[str, Any] | None, bool], object],
         root_ended: Callable[[Any, Any, int, bool], object],

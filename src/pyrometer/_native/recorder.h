@@ -24,6 +24,7 @@ typedef struct Recorder {
     PyObject_HEAD
     int enabled;
     uint64_t starts;
+    uint64_t run; /* changes whenever what is open is left: a call open since before is not left again */
     PyObject *clock; /* a Python callable, or NULL for the machine's clock */
     uint64_t max_nodes, node_count;
     Py_ssize_t max_depth;

@@ -90,15 +90,18 @@ class Recorder:
         clock: Callable[[], int] | None = None,
         max_nodes: int = 20_000,
         max_depth: int = 1_000,
+        suspends: bool = True,
     ) -> None:
         self._clock = clock if clock is not None else time.perf_counter_ns
         self._max_nodes = max_nodes
         self._max_depth = max_depth
+        self._suspends = suspends
         self._starts = 0
         self.enabled = False
         self._profiled_ns = 0
         self._started_ns = 0
         self._home_thread_id: int | None = None
+        self._run = 0  # changes whenever what is open is left: a call open since before is not left again
         self._clear()
 
     def _clear(self) -> None:
@@ -123,10 +126,12 @@ class Recorder:
         """Switch on. Starts nest: it takes as many stops to switch off."""
         self._starts += 1
         if self._starts == 1:
-            suspension.recorders.append(self)
+            if self._suspends:
+                suspension.recorders.append(self)
             if self._home_thread_id is None:
                 self._home_thread_id = threading.get_ident()
             self._started_ns = self._clock()
+            self._run += 1
             self.enabled = True
 
     def stop(self) -> None:
@@ -138,9 +143,11 @@ class Recorder:
             return
         now_ns = self._clock()
         self.enabled = False
-        suspension.recorders.remove(self)
-        if not suspension.recorders:
-            suspension.release()
+        self._run += 1
+        if self._suspends:
+            suspension.recorders.remove(self)
+            if not suspension.recorders:
+                suspension.release()
         self._profiled_ns += now_ns - self._started_ns
         with self._lock:
             self._close_all(now_ns)
@@ -160,6 +167,7 @@ class Recorder:
 
     def reset(self) -> None:
         """Forget everything recorded; scopes open now are not seen again."""
+        self._run += 1
         self._clear()
         self._profiled_ns = 0
         self._started_ns = self._clock()

@@ -14,6 +14,7 @@ from pyrometer.record.torch_run import MAX_MODULES, Module
 _LOSS_ENDINGS = ("Loss", "Criterion")
 _MAX_NAME_LENGTH = 400
 _MAX_TENSORS = 64
+_NOT_THE_PROGRAM = ("torch.", "pyrometer._native.")
 
 
 class ModuleNames:
@@ -181,7 +182,7 @@ def what_hides(module: Any) -> str | None:
 
 def variable_name(module: Any, frame: FrameType | None) -> str | None:
     """What the calling code calls the module: a variable of its, or an attribute of its ``self``."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("torch."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_PROGRAM):
         frame = frame.f_back
     if frame is None:
         return None
