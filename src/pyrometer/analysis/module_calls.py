@@ -54,6 +54,9 @@ class PassFigures:
     self_allocated_bytes: int | None
 
 
+_NO_CALLS = PassFigures(calls=0, total_ns=0, self_ns=0, allocated_bytes=None, self_allocated_bytes=None)
+
+
 class GatheredPass:
     """Calls of one sort at one place, while they are gathered."""
 
@@ -160,6 +163,8 @@ def gather_places(torch: TorchRun) -> list[GatheredPlace]:
 def freeze_pass(gathered: Sequence[GatheredPass]) -> PassFigures:
     """The figures of one module's calls of one sort, at one place or at all of its places."""
     called = [figures for figures in gathered if figures.allocated or figures.self_allocated]
+    if not called:
+        return _NO_CALLS
     outermost = [figures for figures in called if figures.outermost or len(gathered) == 1]
     return PassFigures(
         calls=sum(figures.calls for figures in called),

@@ -66,6 +66,7 @@
 
 import dataclasses
 from enum import Enum
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -73,6 +74,9 @@ import msgspec
 from pyrometer.analysis.modules import ModuleTable
 from pyrometer.analysis.steps import GroupResult, fold_phases
 from pyrometer.analysis.torch_results import TorchResults
+
+_PLAIN = frozenset({NoneType, bool, int, float, str})
+_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def torch_content(torch: TorchResults) -> dict[str, Any]:
@@ -87,18 +91,28 @@ def torch_content(torch: TorchResults) -> dict[str, Any]:
 
 def as_json(value: Any) -> Any:
     """Values of the record and of the analysis as JSON has them, every field present."""
-    if dataclasses.is_dataclass(value):
-        return _fields(value)
-    if isinstance(value, msgspec.Struct):
-        return {key: as_json(getattr(value, key)) for key in value.__struct_fields__}
+    # A large model has a million figures.
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, tuple | list):
         return [as_json(item) for item in value]
-    return value.value if isinstance(value, Enum) else value
+    if isinstance(value, Enum):
+        return value.value
+    return value if isinstance(value, dict) else _fields(value)
 
 
 def _fields(value: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    names = (field.name for field in dataclasses.fields(value))
-    return {name: as_json(getattr(value, name)) for name in names if name not in leave_out}
+    return {name: as_json(getattr(value, name)) for name in _names_of(value) if name not in leave_out}
+
+
+def _names_of(value: Any) -> tuple[str, ...]:
+    """The fields of a value of the record, or of a dataclass."""
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    kind = type(value)
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in dataclasses.fields(value))
+    return _NAMES[kind]
 
 
 def _group(group: GroupResult) -> dict[str, Any]:
