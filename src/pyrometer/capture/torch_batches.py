@@ -24,9 +24,14 @@ def batch_size(batch: Any) -> tuple[int | None, int | None]:
     asked for. A list of single samples, not put together to a batch, tells nothing.
     """
     try:
-        first = batch[0] if type(batch) in {list, tuple} and batch else batch
+        # The usual batches first, as this is done in every step.
+        kind = type(batch)
+        if kind is dict:
+            first = batch.get("input_ids")
+        else:
+            first = batch[0] if (kind is list or kind is tuple) and batch else batch
         if _is_plain_tensor(first) and (shape := first.shape):
-            return _size(shape, first.dtype, is_named=False)
+            return _size(shape, first.dtype, is_named=kind is dict)
         array, is_named = _first_array(batch, _MOST_LEVELS)
         return (None, None) if array is None else _size(*_shape_and_type(array), is_named=is_named)
     except Exception as error:  # noqa: BLE001 - the program's own containers may do anything

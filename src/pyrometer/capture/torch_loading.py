@@ -11,21 +11,22 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pyrometer.capture.losses import failures, note_failure
+from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.threads import call_before
 from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_workers import (
     ATTRIBUTE,
+    COLLECTOR,
     FETCHERS,
     FetchTimes,
     Timing,
     Timings,
     fetch_begins,
+    noting_failure,
     timed_worker_loop,
 )
 from pyrometer.record.torch_run import MAX_LOADERS, Loader
 
-_COLLECTOR = "data loading"
 _OTHER = "(other)"
 
 _now_ns = time.monotonic_ns
@@ -82,7 +83,7 @@ class LoaderWatch:
         try:
             worker_ns = self._account(iterator, now_ns, wait_ns)
         except Exception as error:  # noqa: BLE001 - torch's loader may look different one day
-            note_failure(_COLLECTOR, "a batch was not accounted for", error)
+            note_failure(COLLECTOR, "a batch is not accounted for", error)
         return Fetched(*batch_size(batch), worker_ns)
 
     def exhausted(self, iterator: object) -> None:
@@ -116,7 +117,7 @@ class LoaderWatch:
             return None
         timing = iteration.received(iterator)
         if timing is None:
-            failures[_COLLECTOR, "batches whose making in a worker process was not timed"] += 1
+            note_loss(COLLECTOR, "batches whose making in a worker process was not timed")
             return None
         worker_ns = timing.done_ns - timing.began_ns
         group.add_work(worker_ns, timing.collate_ns, timing.transform_ns)
@@ -134,6 +135,8 @@ class LoaderWatch:
         if iteration.groups is not self._groups:
             iteration.groups = self._groups
             iteration.group = self._group(iterator._dataset, iterator._num_workers)  # noqa: SLF001
+            # One that was begun before a reset, and has given nothing yet, is still to be seen.
+            iteration.group.iterators += iteration.began_ns != 0
         return iteration
 
     def _group(self, dataset: object, workers: int) -> _Group:
@@ -150,6 +153,10 @@ class LoaderWatch:
         """Called before the iterator's ``__init__``."""
         if os.getpid() != self._process_id:
             return
+        with noting_failure("an iterator is not timed"):
+            self._begin(iterator, loader)
+
+    def _begin(self, iterator: Any, loader: Any) -> None:
         iteration = iterator.__dict__[ATTRIBUTE] = _Iteration()
         iteration.groups = self._groups
         iteration.group = self._group(loader.dataset, loader.num_workers)
@@ -164,7 +171,8 @@ class LoaderWatch:
     def _iterator_reset(self, iterator: Any, *_: object) -> None:
         """Called before an iterator with workers begins, also when it is a new one."""
         if os.getpid() == self._process_id and "_send_idx" in iterator.__dict__:
-            self._iteration(iterator).begin()
+            with noting_failure("an iteration is not timed"):
+                self._iteration(iterator).begin()
 
     def _iterators_being_made(self) -> list[weakref.ref[Any]]:
         return getattr(self._being_made, "iterators", [])

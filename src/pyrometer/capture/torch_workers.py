@@ -44,6 +44,26 @@ _now_ns = time.monotonic_ns
 """The one clock that all processes of a machine share."""
 
 
+COLLECTOR = "data loading"
+
+
+class noting_failure:  # noqa: N801 - used as a word, like `contextlib.suppress`
+    """Turns an error of ours inside into a loss."""
+
+    __slots__ = ("_doing",)
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if isinstance(error, Exception):
+            note_failure(COLLECTOR, self._doing, error)
+        return isinstance(error, Exception)
+
+
 class Timing(NamedTuple):
     """How one batch was made, on the clock that the processes share."""
 
@@ -153,9 +173,10 @@ def fetch_begins(fetcher: Any, *_: object) -> None:
     if times is None:
         times = FetchTimes()
         fetcher.__dict__[ATTRIBUTE] = times
-        fetcher.collate_fn = call_before(times.collate_begins, fetcher.collate_fn)
-        if _worker is not None:
-            _worker.meet(fetcher, times)
+        with noting_failure("batches are not timed"):
+            fetcher.collate_fn = call_before(times.collate_begins, fetcher.collate_fn)
+            if _worker is not None:
+                _worker.meet(fetcher, times)
     times.collate_began_ns = 0
     times.began_ns = _now_ns()
 
@@ -188,7 +209,10 @@ class _Worker:
 
     def _hands_over(self, item: tuple[Any, Any], *_: object) -> None:
         done_ns = _now_ns()
-        index, data = item
+        with noting_failure("a batch is not timed"):
+            self._note_done(*item, done_ns)
+
+    def _note_done(self, index: object, data: object, done_ns: int) -> None:
         if not isinstance(index, int):
             self._round += 1  # the answer to being told to begin anew
             return
@@ -211,13 +235,11 @@ class WorkerLoop(functools.partial[None]):
     find_timings: Callable[[], Timings | None]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        try:
+        with noting_failure("a worker is not timed"):
             timings = self.find_timings()
             if timings is not None and context.get_spawning_popen() is not None and _child_can_import_us():
                 # The way that multiprocessing's own connections take into a new process.
                 return spawned_worker_loop, (reduction.DupFd(timings.share()),)
-        except Exception as error:  # noqa: BLE001 - the worker must start whatever happens to us
-            note_failure("data loading", "a worker is not timed", error)
         return pickle.loads, (f"c{WORKER_MODULE}\n_worker_loop\n.".encode(),)
 
 
@@ -226,12 +248,13 @@ def timed_worker_loop(loop: Callable[..., None], find_timings: Callable[[], Timi
 
     def prepare(*arguments: Any) -> None:
         global _worker
-        while recording.recorder.enabled:
-            recording.stop()
-        timings = find_timings()
-        if timings is not None:
-            _watch_fetchers()
-            _worker = _Worker(timings, inspect.signature(loop).bind(*arguments).arguments)
+        with noting_failure("a worker is not timed"):
+            while recording.recorder.enabled:
+                recording.stop()
+            timings = find_timings()
+            if timings is not None:
+                _watch_fetchers()
+                _worker = _Worker(timings, inspect.signature(loop).bind(*arguments).arguments)
 
     target = WorkerLoop(call_before(prepare, loop))
     target.find_timings = find_timings
@@ -282,7 +305,7 @@ class _TransformTimer:
     _MOST_DATASETS = 32
 
     def __init__(self, dataset: object) -> None:
-        self._recorder = Recorder(max_nodes=64)
+        self._recorder = Recorder(max_nodes=64, suspends=False)
         self._found = False
         self._given_ns = 0
         # The Python twin would put its frames into the program's tracebacks.
