@@ -46,6 +46,13 @@ class Stretch:
     def absorb(self, later: "Stretch") -> None:
         """Take in the stretch that follows."""
         self.ended_ns = later.ended_ns
+        if bool(self.batches) is not bool(later.batches):
+            # What a loader gave goes before what root modules were seen to get.
+            other = later if self.batches else self
+            other.samples = other.tokens = None
+        elif not self.batches and self.roots[:1] != later.roots[:1] and self.roots:
+            # What the first root module gave to another is no new sample.
+            later.samples = later.tokens = None
         self.add_figures(later)
         self.add_counts(later)
         self.optimizers += tuple(name for name in later.optimizers if name not in self.optimizers)

@@ -110,10 +110,15 @@ class OptimizerHooks:
         for handle in self._handles:
             handle.remove()
 
+    @property
+    def is_stepping(self) -> bool:
+        """Whether the calling thread is inside an optimizer's step."""
+        return bool(self._open_steps())
+
     def settle(self) -> None:
         """Close the phase of steps that raised: nobody tells of their end."""
         open_steps = self._open_steps()
-        while open_steps and not _is_running(open_steps[-1].frame_id):
+        while open_steps and not _is_running(open_steps[-1].frame):
             self._watch.leave(open_steps.pop().token)
 
     def _open_steps(self) -> "list[_OpenStep]":
@@ -126,7 +131,7 @@ class OptimizerHooks:
         try:
             self.settle()
             token = self._watch.enter(PHASE_NUMBERS["optimizer"])
-            self._open_steps().append(_OpenStep(id(optimizer), id(sys._getframe(1)), token))
+            self._open_steps().append(_OpenStep(id(optimizer), sys._getframe(1), token))
         except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
             note_failure("torch", "a step of an optimizer was not seen", error)
 
@@ -145,18 +150,17 @@ class OptimizerHooks:
 
 
 class _OpenStep:
-    __slots__ = ("frame_id", "optimizer_id", "token")
+    __slots__ = ("frame", "optimizer_id", "token")
 
-    def __init__(self, optimizer_id: int, frame_id: int, token: int) -> None:
+    def __init__(self, optimizer_id: int, frame: FrameType, token: int) -> None:
         self.optimizer_id = optimizer_id
-        self.frame_id = frame_id
+        self.frame = frame
+        """Of the step itself, and not its address, at which the next step's may lie."""
         self.token = token
 
 
-def _is_running(frame_id: int) -> bool:
+def _is_running(wanted: FrameType) -> bool:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if id(frame) == frame_id:
-            return True
+    while frame is not None and frame is not wanted:
         frame = frame.f_back
-    return False
+    return frame is wanted

@@ -87,9 +87,20 @@ class StepFinder:
             now.worker_ns = worker_ns + (now.worker_ns or 0)
 
     def forward_begun(
-        self, root: str, samples: int | None, tokens: int | None, *, tracks_gradients: bool, continues: bool
+        self,
+        root: str,
+        samples: int | None,
+        tokens: int | None,
+        *,
+        tracks_gradients: bool,
+        continues: bool,
+        again: bool,
     ) -> None:
-        """A root module is called; ``continues`` if for the next token of a sequence."""
+        """A root module is called.
+
+        ``continues``: for the next token of a sequence. ``again``: by an optimizer's closure, which
+        may ask many times for the same samples.
+        """
         self._begin()
         now = self._now
         if not self._marks_steps:
@@ -110,7 +121,7 @@ class StepFinder:
         now.grad_forward_calls += tracks_gradients
         if root not in now.roots:
             now.roots = (*now.roots, root)
-        if now.batches == 0 and now.roots[0] == root:
+        if now.batches == 0 and now.roots[0] == root and not (again and now.forward_calls > 1):
             if samples is not None:
                 now.samples = samples + (now.samples or 0)
             if tokens is not None:

@@ -5,13 +5,13 @@ made to wait for a device.
 """
 
 import threading
-from random import Random
 from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from pyrometer._native import Recorder, Watch, count_allocations, stop_counting_allocations
+from pyrometer.capture.close_ups import CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.own_cost import scope_cost_ns
@@ -26,11 +26,6 @@ from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, tensors_in
 from pyrometer.capture.torch_steps import StepFinder
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
-
-# One step in so many is looked at closely: at first often, so that a short run has some.
-_CLOSE_UP_EVERY = 8
-_CLOSE_UP_EVERY_LATER = 32
-_CLOSE_UP_OFTEN_UNTIL = 64
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +71,8 @@ class TorchWatch:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._random = Random(0)  # noqa: S311 - a choice of steps is no secret
-        self._next_close_up = 1
+        self._close_ups = {True: CloseUps(), False: CloseUps()}
+        """Of training steps, and of all others."""
         self._finders: dict[int, StepFinder] = {}
         self._groups: StepGroups | None = None
         self._generation = GenerationWatch()
@@ -103,7 +98,7 @@ class TorchWatch:
             self._groups = StepGroups(
                 phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns
             )
-        self._record_step(self._groups.steps)
+        self._record_step(self._groups.steps, trains=False)
         replace_functions(self._patches, self._watch, self, self._torch)
         self._loaders.install(self._patches)
         self._compilation.install(self._patches)
@@ -118,10 +113,9 @@ class TorchWatch:
         if self._optimizer_hooks is not None:
             self._optimizer_hooks.remove()
             self._optimizer_hooks = None
-        with self._lock:
-            for finder in self._finders.values():
-                finder.end()
-            self._finders.clear()
+        for finder in list(self._finders.values()):
+            finder.end()
+        self._finders.clear()
         self._watch.stop()
         if self._recorder.enabled:
             self._recorder.stop()
@@ -189,6 +183,7 @@ class TorchWatch:
             tokens,
             tracks_gradients=tracks_gradients,
             continues=self._generation.called(name, shape, tracks_gradients=tracks_gradients),
+            again=self._optimizer_hooks is not None and self._optimizer_hooks.is_stepping,
         )
 
     def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
@@ -264,11 +259,11 @@ class TorchWatch:
     def _on_step(self, index: int, step: Stretch) -> None:
         if step.generates and step.token is not None:
             self._generation.made(step.token, step)
-        self._record_step(index + 1)
+        self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
             self._show(settings.live, step)
 
-    def _record_step(self, index: int) -> None:
+    def _record_step(self, index: int, *, trains: bool) -> None:
         """Get ready for the step that begins."""
         wanted = settings.window is None or settings.includes(index)
         if wanted is not self._recorder.enabled:
@@ -276,13 +271,8 @@ class TorchWatch:
                 self._recorder.start()
             else:
                 self._recorder.stop()
-        close_up = index == self._next_close_up
-        if close_up:
-            every = _CLOSE_UP_EVERY if index < _CLOSE_UP_OFTEN_UNTIL else _CLOSE_UP_EVERY_LATER
-            block_end = (index // every + 1) * every
-            self._next_close_up = block_end + int(self._random.random() * every)
-        # The first step's backward pass starts torch up: sizes are looked at, the time is not.
-        detail = 1 if close_up else 2 * (index == 0)
+        # The next step is most likely of the same kind.
+        detail = self._close_ups[trains].next_detail()
         if self._watch.detail != detail:
             self._watch.detail = detail
 
