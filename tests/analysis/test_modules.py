@@ -254,6 +254,8 @@ def test_what_the_backward_pass_computes_again_stands_apart_and_is_not_scaled() 
     assert isclose(block.ns_per_step, 4 * MS)
     net = row(table, "net")
     assert (net.backward.total_ns, net.backward.self_ns) == (8 * MS, 4 * MS)
+    # Only the block is called again, and that is inside the net.
+    assert (net.recomputed.calls, net.recomputed.total_ns, net.recomputed.self_ns) == (0, 10 * MS, 0)
 
 
 def test_modules_on_other_threads_stand_under_the_one_that_started_them() -> None:

@@ -73,6 +73,10 @@ class GatheredPass:
     def add_call(self, node: TreeNode) -> None:
         """A node of the module itself."""
         self.calls += node.calls + node.open_calls
+        self.add_inside(node)
+
+    def add_inside(self, node: TreeNode) -> None:
+        """A node that is part of the total, without being a call."""
         self.total_ns += node.total_ns
         self.allocated.append(node.allocated_bytes)
 
@@ -120,8 +124,13 @@ class _Gathering:
         if at_top or (node.name in self._phases and node.name not in self._modules):
             self._around.append(self._enter_phase(node, place, current))
         else:
+            begins_again = current is Pass.RECOMPUTED and place is None
             place = self._place_of(node.name, place, current)
             place.passes[current].add_call(node)
+            outer = place.outer if begins_again else None
+            while outer is not None:
+                outer.passes[current].add_inside(node)
+                outer = outer.outer
             place.passes[current].add_self(node)
             self._around.append((place, current))
 
