@@ -51,7 +51,8 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     places = [
         ("data", loading.DataLoader, "__iter__", told.fetch_begun, told.loader_started),
         ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched),  # noqa: SLF001
-        ("backward", torch.autograd, "_engine_run_backward", None, told.backward_ended),
+        ("backward", torch.autograd, "backward", None, told.backward_ended),
+        ("backward", torch.autograd, "grad", None, told.backward_ended),
         ("clearing", torch.optim.Optimizer, "zero_grad", None, None),
         ("clearing", torch.nn.Module, "zero_grad", None, None),
         *(("loss", torch.nn.functional, name, None, None) for name in _LOSS_FUNCTIONS),

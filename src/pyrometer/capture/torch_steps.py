@@ -104,8 +104,8 @@ class StepFinder:
         self._begin()
         now = self._now
         if not self._marks_steps:
-            if continues:
-                self._now.generates = self._now.token is not None
+            if continues or now.generates:
+                now.generates = now.token is not None
                 self._cut()
                 self._finish_training()
                 self._finish_forwards()
@@ -132,7 +132,7 @@ class StepFinder:
         if token is not None:
             self._now.token = token
             self._now.generates = self._now.generates or not token.starts
-        if not self._trains and not self._marks_steps:
+        if (not self._trains or self._now.generates) and not self._marks_steps:
             # What comes after the last root call of all is in no step.
             self._settle()
 
