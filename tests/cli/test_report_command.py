@@ -146,7 +146,8 @@ def test_a_baseline_in_the_file_is_added_to() -> None:
         assert report_of(run, "--format", "baseline", "-o", "new/baseline.json") == ""
     baseline = json.loads(Path("new/baseline.json").read_text(encoding="utf-8"))
     assert list(baseline["configurations"]) == ["train.py --epochs 3", "other.py"]
-    assert baseline["commands"] == ["pyrometer run --baseline new/baseline.json train.py --epochs 3"]
+    place = Path("new/baseline.json").absolute()
+    assert baseline["commands"] == [f"pyrometer run --baseline {place} train.py --epochs 3"]
 
 
 def test_a_baseline_never_replaces_another_file() -> None:

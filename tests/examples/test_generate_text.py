@@ -4,6 +4,7 @@ from types import ModuleType
 
 import pytest
 
+from pyrometer.store.run_files import read_run
 from tests.examples.programs import EXAMPLES, run_program
 
 pytestmark = pytest.mark.torch
@@ -59,3 +60,21 @@ def test_more_than_the_context_holds_is_refused(tmp_path: Path) -> None:
     refused = run_program([PROGRAM, "--prompt", "100"], tmp_path)
     assert refused.returncode == 2
     assert "a prompt of 100 and 50 tokens exceed the context of 128" in refused.stderr
+
+
+@pytest.mark.parametrize(("option", "cached_passes"), [("--no-cache", 0), ("--cache", 147)])
+def test_its_tokens_are_counted_without_a_word_from_it(
+    tmp_path: Path, option: str, cached_passes: int
+) -> None:
+    command = ["-m", "pyrometer", "run", "-o", "run.json", str(PROGRAM), option]
+    ended = run_program(command, tmp_path)
+    assert ended.returncode == 0
+    assert ended.stdout == run_program([PROGRAM, option], tmp_path).stdout
+    torch = read_run(tmp_path / "run.json").torch
+    assert torch is not None
+    [generation] = torch.generations
+    assert (generation.sequences, generation.tokens, generation.prompt_tokens) == (3, 150, 3 * 32)
+    # The first token of each sequence has nothing to take from a cache.
+    assert generation.cached_passes == cached_passes
+    assert sum(place.tokens for place in generation.positions) == 150
+    assert "tokens/s" in ended.stderr

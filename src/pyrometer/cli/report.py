@@ -94,13 +94,21 @@ def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
     from pyrometer.store.baseline_files import read_baseline, write_baseline
 
     known = None if output is None else read_baseline(output)
-    file_name = "baseline.json" if output is None else str(output)
-    measured = [(run.program, measure(run, file_name=file_name)) for run in runs]
+    measured = [(run.program, measure(run, file_name=_name_from(run, output))) for run in runs]
     text = render_baseline(add_measurements(known, measured))
     if output is None:
         print(text, end="")
     else:
         write_baseline(text, output)
+
+
+def _name_from(run: Run, output: Path | None) -> str:
+    """The file as it is called in the program's working directory."""
+    if output is None:
+        return "baseline.json"
+    place = output.absolute()
+    folder = Path(run.program.working_directory)
+    return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
 
 
 def render(run: Run, report_format: Format, *, top: int | None, by_thread: bool, screen: Screen) -> str:
