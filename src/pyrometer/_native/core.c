@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "before.h"
+#include "frame_locals.h"
 #include "counting.h"
 #include "profiled.h"
 #include "sigterm.h"
@@ -343,6 +344,7 @@ static PyTypeObject Recorder_Type = {
 #include "watch_type.h"
 
 static PyMethodDef core_functions[] = {
+    {"frame_locals", frame_locals, METH_O, frame_locals_doc},
     {"watch_sigterm", watch_sigterm, METH_O, watch_sigterm_doc},
     {"sigterm_heard", sigterm_heard, METH_NOARGS, sigterm_heard_doc},
     {"unwatch_sigterm", unwatch_sigterm, METH_NOARGS, unwatch_sigterm_doc},

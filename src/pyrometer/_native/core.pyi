@@ -1,6 +1,7 @@
 """The C core; ``twin.py`` is its specification."""
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 _P = ParamSpec("_P")
@@ -9,6 +10,7 @@ _R = TypeVar("_R")
 KIND: str
 CLOCK: str
 
+def frame_locals(frame: FrameType, /) -> dict[str, Any]: ...
 def watch_sigterm(fd: int, /) -> bool: ...
 def unwatch_sigterm() -> bool: ...
 def sigterm_heard() -> None: ...

@@ -8,6 +8,7 @@ import weakref
 from types import FrameType
 from typing import Any
 
+from pyrometer._native import KIND
 from pyrometer.capture.torch_flops import flops_of, has_formula
 from pyrometer.record.torch_run import MAX_MODULES, Module
 
@@ -186,17 +187,28 @@ def variable_name(module: Any, frame: FrameType | None) -> str | None:
         frame = frame.f_back
     if frame is None:
         return None
-    for variables in (frame.f_locals, frame.f_globals):
+    local = _local_variables(frame)
+    for variables in (local, frame.f_globals):
         for name, value in list(variables.items()):
             if value is module and name != "self" and not name.startswith("_"):
                 return name
-    holder = frame.f_locals.get("self")
+    holder = local.get("self")
     for members in (getattr(holder, "_modules", None), getattr(holder, "__dict__", None)):
         if isinstance(members, dict):
             for name, value in list(members.items()):
                 if value is module:
                     return str(name)
     return None
+
+
+def _local_variables(frame: FrameType) -> dict[str, Any]:
+    if frame.f_code.co_name == "<module>":
+        return frame.f_globals
+    if KIND == "native":
+        from pyrometer._native.core import frame_locals
+
+        return frame_locals(frame)
+    return {}  # to ask in Python would keep alive what the program has let go of
 
 
 def tensors_in(value: Any, levels: int = 3) -> list[Any]:

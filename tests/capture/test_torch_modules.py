@@ -1,0 +1,224 @@
+"""What modules are called, how large they are, and what their calls do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyrometer.capture.torch_modules import ModuleNames
+from pyrometer.record.torch_run import Module
+
+pytestmark = pytest.mark.torch
+
+
+def _names_after(call: Callable[[ModuleNames], object]) -> tuple[str, ...]:
+    names = ModuleNames()
+    call(names)
+    return tuple(name for _, name in names._names.values())
+
+
+def _records(names: ModuleNames) -> dict[str, Module]:
+    return {record.name: record for record in names.records()}
+
+
+def test_a_root_module_is_called_what_the_program_calls_it() -> None:
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    assert names.describe(model, None) == ("model", False)
+    assert names.describe(model[0], model) == ("model.0", False)
+
+
+def test_an_attribute_of_self_gives_the_name() -> None:
+    import torch
+
+    class Trainer:
+        def __init__(self) -> None:
+            self.network = torch.nn.Linear(2, 3)
+
+        def fit(self, names: ModuleNames) -> str:
+            return names.describe(self.network, None)[0]
+
+    assert Trainer().fit(ModuleNames()) == "network"
+
+
+def test_a_module_without_a_name_has_that_of_its_class() -> None:
+    import torch
+
+    assert ModuleNames().describe([torch.nn.Linear(2, 3)][0], None)[0] == "Linear"
+
+
+def test_two_models_of_one_name_that_live_at_once_are_told_apart() -> None:
+    import torch
+
+    names = ModuleNames()
+
+    def seen(model: Any) -> str:
+        return names.describe(model, None)[0]
+
+    first, second, third = torch.nn.Linear(2, 3), torch.nn.Linear(2, 3), torch.nn.Bilinear(2, 2, 2)
+    assert [seen(first), seen(second), seen(third)] == ["model", "model (Linear)", "model (Bilinear)"]
+    assert seen(first) == "model"
+
+
+def test_a_model_made_anew_goes_on_under_its_name() -> None:
+    import torch
+
+    names = ModuleNames()
+    for _ in range(3):
+        model = torch.nn.Linear(2, 3)
+        assert names.describe(model, None)[0] == "model"
+        del model
+
+
+def test_a_module_put_in_later_is_found_under_its_parent() -> None:
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    names.describe(model, None)
+    model.append(torch.nn.ReLU())
+    assert names.describe(model[1], model)[0] == "model.1"
+    assert names.describe(torch.nn.Tanh(), model)[0] == "model.Tanh"
+
+
+def test_losses_are_known_by_torch_s_class_or_their_name() -> None:
+    import torch
+
+    class FocalLoss(torch.nn.Module):
+        pass
+
+    names = ModuleNames()
+    criterion, own, model = torch.nn.MSELoss(), FocalLoss(), torch.nn.Linear(1, 1)
+    assert [names.describe(module, None)[1] for module in (criterion, own, model)] == [True, True, False]
+
+
+def test_the_program_s_models_are_not_kept_alive() -> None:
+    import gc
+    import weakref
+
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    names.describe(model, None)
+    names.learn(model)
+    names.measure(model, "model", (torch.ones(1, 2),), None, model(torch.ones(1, 2)))
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_sizes_are_those_of_the_parameters_shared_ones_once() -> None:
+    import torch
+
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = torch.nn.Embedding(10, 4)
+            self.head = torch.nn.Linear(4, 10, bias=False)
+            self.head.weight = self.embed.weight
+
+    names = ModuleNames()
+    model = Tied()
+    names.describe(model, None)
+    names.learn(model)
+    records = _records(names)
+    assert {name: record.parameters for name, record in records.items()} == {
+        "model": 40,
+        "model.embed": 40,
+        "model.head": 40,
+    }
+    assert records["model"].parameter_bytes == 160
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+def test_scripted_modules_say_that_their_inside_is_not_seen() -> None:
+    import torch
+
+    names = ModuleNames()
+    scripted = torch.jit.script(torch.nn.Linear(2, 3))
+    compiled = torch.compile(torch.nn.Linear(2, 3), backend="eager")
+    for module in (scripted, compiled):
+        names.describe(module, None)
+        names.learn(module)
+    assert [record.hidden for record in names.records() if "." not in record.name] == ["scripted", "compiled"]
+
+
+def _cases() -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    import torch
+    from torch import nn
+
+    return {
+        "linear": (nn.Linear(7, 5), (torch.ones(3, 11, 7),)),
+        "convolution": (nn.Conv2d(4, 6, 3, padding=1, groups=2), (torch.ones(2, 4, 9, 8),)),
+        "strided convolution": (nn.Conv1d(4, 6, 5, stride=2), (torch.ones(2, 4, 33),)),
+        "transposed convolution": (nn.ConvTranspose2d(4, 6, 3, stride=2), (torch.ones(2, 4, 9, 8),)),
+        "activation": (nn.GELU(), (torch.ones(3, 7),)),
+        "norm": (nn.LayerNorm(7), (torch.ones(3, 7),)),
+    }
+
+
+@pytest.mark.parametrize("case", ["linear", "convolution", "strided convolution", "transposed convolution",
+                                  "activation", "norm"])  # fmt: skip
+def test_the_formulas_agree_with_torch_s_own_count(case: str) -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    module, inputs = _cases()[case]
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        result = module(*inputs)
+    names = ModuleNames()
+    names.measure(module, "module", inputs, None, result)
+    assert _records(names)["module"].flops == counter.get_total_flops()
+
+
+def test_attention_agrees_with_torch_s_own_count() -> None:
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+    query, memory = torch.ones(2, 5, 16), torch.ones(2, 9, 16)
+    with FlopCounterMode(display=False) as counter:
+        result = attention(query, memory, memory, need_weights=True)
+    names = ModuleNames()
+    names.measure(attention, "attention", (query, memory, memory), None, result)
+    assert _records(names)["attention"].flops == counter.get_total_flops()
+
+
+def test_a_recurrent_net_counts_its_products_for_each_step() -> None:
+    import torch
+
+    lstm = torch.nn.LSTM(6, 8, num_layers=2, batch_first=True)
+    inputs = torch.ones(3, 10, 6)
+    names = ModuleNames()
+    names.measure(lstm, "lstm", (inputs,), None, lstm(inputs))
+    first, second = 4 * 8 * (6 + 8), 4 * 8 * (8 + 8)
+    assert _records(names)["lstm"].flops == 2 * 3 * 10 * (first + second)
+
+
+def test_a_class_without_a_formula_is_not_counted() -> None:
+    import torch
+
+    class Mine(torch.nn.Linear):
+        def forward(self, values: Any) -> Any:
+            return super().forward(values) ** 2
+
+    names = ModuleNames()
+    module = Mine(2, 3)
+    names.measure(module, "mine", (torch.ones(1, 2),), None, module(torch.ones(1, 2)))
+    assert _records(names)["mine"].flops is None
+
+
+def test_output_bytes_are_those_of_all_tensors_given() -> None:
+    import torch
+
+    names = ModuleNames()
+    module = torch.nn.Identity()
+    given = {"logits": torch.ones(3, 5), "states": (torch.ones(2, dtype=torch.float64), [torch.ones(7)])}
+    names.measure(module, "module", (), None, given)
+    names.measure(module, "module", (), None, torch.ones(1))
+    record = _records(names)["module"]
+    assert (record.measured_calls, record.output_bytes) == (2, 60 + 16 + 28 + 4)
