@@ -190,9 +190,13 @@ class Baseline(Measurement, frozen=True, kw_only=True):
     """By program and arguments, in the order they were first measured."""
 
 
-def measure(run: Run, *, file_name: str) -> Measurement:
-    """The configuration a run measured; ``file_name`` is the baseline's, for the commands."""
-    results = build_torch_results(run)
+def measure(run: Run, *, file_name: str, results: TorchResults | None = None) -> Measurement:
+    """The configuration a run measured; ``file_name`` is the baseline's, for the commands.
+
+    ``results`` spares working them out from the run again.
+    """
+    if results is None:
+        results = build_torch_results(run)
     if results is None or results.main is None:
         raise UsageError(
             f"there is no baseline of {run.program.name}: no step of a PyTorch program was recorded in it"

@@ -37,7 +37,7 @@ def build_baseline_sections(run: Run, results: TorchResults) -> Iterator[Section
     """Every table of a baseline, of the main group of steps; nothing without steps."""
     if results.main is None:
         return
-    measured = measure(run, file_name=BASELINE_FILE)
+    measured = measure(run, file_name=BASELINE_FILE, results=results)
     yield Section(title="Baseline", blocks=tuple(_figures(measured)))
     yield Section(title="Baseline: phases", blocks=(_phases(measured.phases), *notes([_FOLDING])))
     yield Section(

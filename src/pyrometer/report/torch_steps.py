@@ -50,7 +50,8 @@ def build_step_sections(results: TorchResults) -> Iterator[Section]:
 
 def build_warmup_section(results: TorchResults) -> Section | None:
     """What the first steps cost, for each group that has more than one."""
-    groups = [group for group in results.groups if group.steps > 1]
+    ordered = sorted(results.groups, key=lambda group: group is not results.main)
+    groups = [group for group in ordered if group.steps > 1]
     if not groups:
         return None
     lines = tuple(f"{sentence(name_group(group))}: {describe_warmup(group)}" for group in groups)
