@@ -32,7 +32,7 @@ def tree_of(recorder: Any) -> dict[Path, Times]:
         root: Path = () if parent is None else paths[parent[0]][parent[1]]
         own: list[Path] = []
         paths.append(own)
-        for parent_index, name, calls, _open, total, least, greatest, suspended, wall, _buckets in nodes:
+        for parent_index, name, calls, _open, total, least, greatest, suspended, wall, *_ in nodes:
             path = (root if parent_index < 0 else own[parent_index]) + (name,)
             own.append(path)
             times = Times(calls, total, least, greatest, suspended, wall)
