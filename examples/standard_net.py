@@ -1,10 +1,10 @@
 """Trains the standard net on generated data, in plain PyTorch: what a baseline is made with.
 
-python examples/standard_net.py                                                  trains
-pyrometer run --baseline baseline.json examples/standard_net.py                  and measures it
-pyrometer run --baseline baseline.json examples/standard_net.py --batch-size 64 --batches 10
+python examples/standard_net.py --batch-size 32 --batches 20        trains
+pyrometer run --warmup 3 --baseline baseline.json examples/standard_net.py --batch-size 32 --batches 20
+pyrometer run --warmup 3 --baseline baseline.json examples/standard_net.py --batch-size 64 --batches 10
 
-Three warm-up batches come before the batches asked for.
+Three batches to warm up come before those asked for.
 """
 
 import argparse

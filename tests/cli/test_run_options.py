@@ -89,3 +89,26 @@ def test_a_program_without_torch_runs_with_all_of_them(folder: Folder) -> None:
     ended = folder.profiled("--steps", "1:3", "--warmup", "2", "--no-live", "-m", "program", "--steps", "x")
     assert (ended.stdout, ended.stderr, ended.code) == ("it ran\n", "", 0)
     assert folder.record().program.argv == ("-m program", "--steps", "x")
+
+
+@pytest.mark.torch
+def test_only_the_steps_of_the_window_are_recorded(folder: Folder) -> None:
+    folder.write(
+        "program.py",
+        """
+        import torch
+        model = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters())
+        for inputs in torch.utils.data.DataLoader(torch.ones(80, 4), batch_size=8):
+            model(inputs).sum().backward()
+            optimizer.step()
+        """,
+    )
+    ended = folder.profiled("--steps", "2:6", "--warmup", "1", "program.py")
+    assert (ended.stderr, ended.code) == ("", 0)
+    torch = folder.record().torch
+    assert torch is not None
+    [group] = torch.groups
+    assert (torch.window, torch.warmup) == ((2, 6), 1)
+    assert [step.index for step in group.first] == [2, 3, 4, 5]
+    assert (group.steps, group.samples) == (4, 32)
