@@ -13,7 +13,7 @@ from types import ModuleType, TracebackType
 
 from pyrometer._native import Recorder, Scope
 from pyrometer.capture import processes
-from pyrometer.capture.losses import failures
+from pyrometer.capture.losses import failures, note_failure
 from pyrometer.capture.threads import ThreadHooks
 
 # Not from typing, which would take half of what `import pyrometer` may cost.
@@ -111,7 +111,10 @@ def _leave_torch() -> None:
         _await_torch_no_more()
     watch = torch_watch()
     if watch is not None and watch.running:
-        watch.stop()
+        try:
+            watch.stop()
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
+            note_failure("torch", "what was replaced may not be put back", error)
 
 
 class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextlib.suppress`.

@@ -4,7 +4,9 @@ The program's own hooks, graphs, results and random numbers are left alone, and 
 made to wait for a device.
 """
 
+import sys
 import threading
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,10 @@ from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, tensors_in
 from pyrometer.capture.torch_steps import StepFinder
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
+
+
+# Threads come and go; what the ended ones left undecided is settled when there are so many.
+_MAX_FINDERS = 256
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,9 +119,7 @@ class TorchWatch:
         if self._optimizer_hooks is not None:
             self._optimizer_hooks.remove()
             self._optimizer_hooks = None
-        for finder in list(self._finders.values()):
-            finder.end()
-        self._finders.clear()
+        self._end_finders(self._finders.keys())
         self._watch.stop()
         if self._recorder.enabled:
             self._recorder.stop()
@@ -246,6 +250,8 @@ class TorchWatch:
         if finder is None:
             if self._groups is None:
                 raise RuntimeError("asked before the start")
+            if len(self._finders) >= _MAX_FINDERS:
+                self._end_finders(self._finders.keys() - sys._current_frames().keys())
             finder = StepFinder(
                 take=self._watch.take,
                 groups=self._groups,
@@ -255,6 +261,13 @@ class TorchWatch:
             )
             self._finders[thread_id] = finder
         return finder
+
+    def _end_finders(self, thread_ids: Iterable[int]) -> None:
+        for thread_id in list(thread_ids):
+            try:
+                self._finders.pop(thread_id).end()
+            except Exception as error:  # noqa: BLE001 - its thread may be at work meanwhile
+                self._note_failure(error)
 
     def _on_step(self, index: int, step: Stretch) -> None:
         if step.generates and step.token is not None:
