@@ -27,6 +27,8 @@ class Column:
     """Set from the left, as words are."""
     widest: int | None = None
     """Longer texts lose their middle."""
+    color: str = ""
+    """Of its cells, on a terminal that has colours."""
     dropped: int = 0
     """When the width is short, columns go, the highest number first; 0 stays."""
 
@@ -44,6 +46,8 @@ class Row:
     qualified_name: str | None = None
     """The name where no guide is drawn."""
     emphasis: Emphasis = Emphasis.NONE
+    total: bool = False
+    """Whether it sums up the rows above, and has none of the program's words in it."""
     details: tuple[str, ...] = ()
     """Sentences that belong underneath."""
 

@@ -106,8 +106,8 @@ def _block_table(table: Table) -> Iterator[str]:
         ]
         if details:
             cells.append(for_markdown(" ".join(row.details)))
-        strong = row.emphasis is Emphasis.STRONG
-        yield _row([f"**{cell}**" if strong and cell else cell for cell in cells])
+        # Only our own words are set bold: stars next to a blank in a name would stay stars.
+        yield _row([f"**{cell}**" if row.total and cell else cell for cell in cells])
 
 
 def _headline(document: Document) -> str:

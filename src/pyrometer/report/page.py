@@ -49,20 +49,25 @@ class Page:
         name_width = max(map(cell_len, (table.names, *names)))
         width = name_width + sum(widths) + gap * len(widths)
 
-        def line(name: str, texts: Sequence[str], style: str) -> Padding:
-            parts = [name, " " * (name_width - cell_len(name))]
+        def line(name: str, texts: Sequence[str], style: str, *, colored: bool = True) -> Padding:
+            laid_out = Text(name, style=style, no_wrap=True, overflow="crop")
+            laid_out.append(" " * (name_width - cell_len(name)))
             for column, text, column_width in zip(columns, texts, widths, strict=True):
                 blanks = " " * (column_width - cell_len(text))
-                parts += (" " * gap, text, blanks) if column.left else (" " * gap, blanks, text)
+                laid_out.append(" " * gap if column.left else " " * gap + blanks)
+                laid_out.append(text, column.color if colored and column.color else None)
+                laid_out.append(blanks if column.left else "")
             # In a padding of nothing: rich would wrap a bare line at the width, whatever it says of itself.
-            return Padding(Text("".join(parts), style=style, no_wrap=True, overflow="crop"), 0)
+            return Padding(laid_out, 0)
 
-        yield line(table.names, headings, "bold")
+        yield line(table.names, headings, "bold", colored=False)
         yield Text(self.clean("─") * min(width, self.width))
         for name, texts, row in zip(names, cells, table.rows, strict=True):
             yield line(name, texts, row.emphasis.value)
             for detail in row.details:
-                yield Padding(Text(self.clean(detail), overflow="fold"), (0, 0, 0, _DETAIL_INDENT))
+                yield Padding(
+                    Text(self.clean(detail), style="dim", overflow="fold"), (0, 0, 0, _DETAIL_INDENT)
+                )
         if dropped:
             yield self.paragraph(f"Not shown for want of width: {', '.join(dropped)}.", style="dim")
 

@@ -12,7 +12,6 @@ from pyrometer.report.blocks import (
     Checklist,
     Code,
     Column,
-    Emphasis,
     Lines,
     Pairs,
     Row,
@@ -110,7 +109,7 @@ def _phases(phases: Phases[PhaseShare]) -> Table:
         Row(
             name=name,
             cells=(time, percent),
-            emphasis=Emphasis.STRONG if name == "batch" else Emphasis.NONE,
+            total=name == "batch",
         )
         for name, time, percent in zip(names, times, percents, strict=True)
     ]

@@ -10,7 +10,7 @@ from pyrometer.analysis.hotspots import (
     Priority,
     Strength,
 )
-from pyrometer.report.blocks import Block, Bullets, Column, Lines, Row, Section, Table, notes
+from pyrometer.report.blocks import Block, Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
 from pyrometer.report.cells import Style
 from pyrometer.report.torch_wording import sentence
 from pyrometer.units import format_duration
@@ -21,6 +21,7 @@ _COLUMNS = (
     Column(heading="%"),
     Column(heading="priority", left=True),
 )
+_MOST_ADVISED = 3
 _RULE = (
     f"Priority by share of the step: HIGH from {100 * HIGH_SHARE:.0f} %, MEDIUM from "
     f"{100 * MEDIUM_SHARE:.0f} %. A module's time is its own, and part of its phases'."
@@ -32,7 +33,7 @@ def build_hotspot_section(
 ) -> Section | None:
     """The hotspots by rank; None when there is neither one nor a strength.
 
-    Where room is short, advice is given once, and none on what has little share.
+    Where room is short, advice is given once, on the first three, and none on what has little share.
     """
     blocks: tuple[Block, ...] = ()
     if hotspots:
@@ -49,7 +50,7 @@ def _rows(hotspots: Sequence[Hotspot], style: Style) -> Iterator[Row]:
     given: set[tuple[str, ...]] = set()
     for hotspot in hotspots:
         advice = tuple(_advice(hotspot))
-        repeated = advice in given or hotspot.priority is Priority.LOW
+        spared = advice in given or hotspot.priority is Priority.LOW or hotspot.rank > _MOST_ADVISED
         given.add(advice)
         yield Row(
             name=f"{hotspot.rank}. {hotspot.name}",
@@ -59,7 +60,8 @@ def _rows(hotspots: Sequence[Hotspot], style: Style) -> Iterator[Row]:
                 f"{100 * hotspot.share:.1f}",
                 hotspot.priority.value,
             ),
-            details=() if repeated and not style.wordy else advice,
+            emphasis=Emphasis.STRONG if hotspot.priority is Priority.HIGH else Emphasis.NONE,
+            details=() if spared and not style.wordy else advice,
         )
 
 

@@ -75,13 +75,15 @@ def _phases(results: TorchResults, group: GroupResult, *, compact: bool) -> Tabl
     if not compact:
         cells = _BAR_CELLS if results.gpu is None else _BAR_CELLS_BESIDE_GPU
         bars = [bar(phase.share, cells=cells) for phase in group.phases]
-        columns.append((Column(heading="share", left=True, dropped=2), [*bars, ""]))
+        columns.append((Column(heading="share", left=True, color="cyan", dropped=2), [*bars, ""]))
     columns += _optional_columns(results, group.phases, compact=compact)
     names = [phase.name for phase in group.phases]
     rows = [
         Row(name=name, cells=tuple(texts[index] for _, texts in columns)) for index, name in enumerate(names)
     ]
-    total = Row(name="step", cells=tuple(texts[-1] for _, texts in columns), emphasis=Emphasis.STRONG)
+    total = Row(
+        name="step", cells=tuple(texts[-1] for _, texts in columns), emphasis=Emphasis.STRONG, total=True
+    )
     return Table(names="phase", columns=tuple(column for column, _ in columns), rows=(*rows, total))
 
 
