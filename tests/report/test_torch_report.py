@@ -224,7 +224,7 @@ def test_markdown_has_the_tables_of_the_baseline() -> None:
     assert "| peak GPU memory | no GPU (CPU only) |" in text
     assert "- [x] at least 10 steps are measured: 97 steps after 3 of warm-up" in text
     assert "- [ ] GPU memory: no GPU (CPU only) (cannot be told)" in text
-    assert "| latency | 10 ms | -20 % | 8 ms |" in text
+    assert "| latency | 10.0 ms | -20 % | 8.00 ms |" in text
     assert "pyrometer run --baseline benchmarks/baseline.json train.py --epochs 3" in text
 
 

@@ -20,7 +20,7 @@ from pyrometer.report.blocks import (
     notes,
 )
 from pyrometer.report.cells import UNKNOWN_CELL, write_known
-from pyrometer.report.torch_wording import format_rate
+from pyrometer.report.torch_wording import format_figure
 
 BASELINE_FILE = "benchmarks/baseline.json"
 NO_GPU = "no GPU (CPU only)"
@@ -129,9 +129,9 @@ def _targets(targets: Sequence[Target]) -> Table:
         Row(
             name=target.what,
             cells=(
-                f"{format_rate(target.now)} {target.unit}",
+                f"{format_figure(target.now)} {target.unit}",
                 f"{100 * target.change:+.0f} %",
-                f"{format_rate(target.goal)} {target.unit}",
+                f"{format_figure(target.goal)} {target.unit}",
             ),
         )
         for target in targets
@@ -152,4 +152,4 @@ def _gpu(measured: Measurement, text: str) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return write_known(rate, format_rate)
+    return write_known(rate, format_figure)

@@ -13,7 +13,7 @@ from pyrometer.report.blocks import (
 )
 from pyrometer.report.cells import UNKNOWN_CELL, Style, write_known
 from pyrometer.report.sparkline import bar
-from pyrometer.report.torch_wording import format_rate, format_ratio, short
+from pyrometer.report.torch_wording import format_figure, short
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
 _MOST_POSITIONS = 12
@@ -37,7 +37,7 @@ def build_generation_section(generation: GenerationResult, style: Style) -> Sect
 
 def _describe_tokens(generation: GenerationResult) -> str:
     rate = generation.tokens_per_second
-    speed = "" if rate is None else f"{format_rate(rate)} tokens/s: "
+    speed = "" if rate is None else f"{format_figure(rate)} tokens/s: "
     return (
         f"{speed}{format_count(generation.tokens, 'token')} in {format_duration(generation.total_ns)}, "
         f"{format_count(generation.sequences, 'sequence')}, "
@@ -72,7 +72,7 @@ def _describe_growth(generation: GenerationResult) -> str:
         return f"{GrowthVerdict.CANNOT_TELL.value}: too few positions"
     quarters = (growth.first_quarter_ns or 0.0, growth.last_quarter_ns or 0.0)
     first, last = (format_duration(value) for value in quarters)
-    ratio = format_ratio(growth.ratio)
+    ratio = format_figure(growth.ratio)
     return f"{growth.verdict.value}: {first} in the first quarter, {last} in the last ({ratio} ×)"
 
 

@@ -8,7 +8,12 @@ from pyrometer.analysis.modules import ModulePlace, ModuleRow, ModuleTable
 from pyrometer.report.blocks import Column, Emphasis, Row, Section, Table, notes, without_unknown_columns
 from pyrometer.report.cells import UNKNOWN_CELL, Style, write_known
 from pyrometer.report.safe_text import escape_controls, shorten_middle, visible
-from pyrometer.report.torch_wording import describe_module_steps, describe_timed_backward, format_ratio, short
+from pyrometer.report.torch_wording import (
+    describe_module_steps,
+    describe_timed_backward,
+    format_figure,
+    short,
+)
 from pyrometer.units import compact_count
 
 DEEPEST = 12
@@ -177,7 +182,7 @@ class _ModuleRows:
 
 
 def _calls(calls: float) -> str:
-    return compact_count(round(calls)) if calls >= 100 or float(calls).is_integer() else format_ratio(calls)
+    return compact_count(round(calls)) if calls >= 100 or float(calls).is_integer() else format_figure(calls)
 
 
 def _flops(facts: ModuleRow) -> str:

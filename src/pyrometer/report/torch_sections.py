@@ -23,7 +23,7 @@ from pyrometer.report.torch_generation import build_generation_section
 from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_modules import build_module_section
 from pyrometer.report.torch_steps import build_step_sections, build_warmup_section
-from pyrometer.report.torch_wording import format_ratio, sentence
+from pyrometer.report.torch_wording import format_figure, sentence
 from pyrometer.units import format_count, format_duration, format_share
 
 
@@ -85,7 +85,9 @@ def _loading(loaders: Sequence[LoaderResult], style: Style) -> Section:
 def _describe_loader(loader: LoaderResult) -> str:
     parts = [sentence(loader.verdict.value)]
     if loader.ready_share is not None:
-        queue = "" if loader.average_queue is None else f", {format_ratio(loader.average_queue)} in the queue"
+        queue = (
+            "" if loader.average_queue is None else f", {format_figure(loader.average_queue)} in the queue"
+        )
         parts.append(f"batch ready at {format_share(loader.ready_share)} of the requests{queue}")
     if loader.worker_busy_share is not None:
         parts.append(f"workers busy {format_share(loader.worker_busy_share)} of the time")

@@ -57,12 +57,12 @@ def describe_rates(steady: SteadySteps, *, only_throughput: bool = False) -> lis
         batches = steady.batches_per_second
         steps = [("steps", steady.steps_per_second)] if batches != steady.steps_per_second else []
         rates = [*steps, ("batches", batches), *rates]
-    return [f"{format_rate(rate)} {what}/s" for what, rate in rates if rate is not None]
+    return [f"{format_figure(rate)} {what}/s" for what, rate in rates if rate is not None]
 
 
-def format_rate(rate: float) -> str:
-    """A number a second: whole from 100 on, else with three digits."""
-    return f"{rate:,.0f}" if rate >= 99.95 else f"{rate:.3g}"
+def format_figure(figure: float) -> str:
+    """A number with at least three digits: ``1.06``, ``25.8``, ``1,234``."""
+    return f"{figure:,.0f}" if figure >= 99.95 else f"{figure:.1f}" if figure >= 9.995 else f"{figure:.2f}"
 
 
 def name_group(group: GroupResult) -> str:
@@ -131,12 +131,12 @@ def describe_warmup(group: GroupResult) -> str:
     first, warmup = group.first_step, group.warmup
     if first.ratio is None:
         text = f"first step {format_duration(first.duration_ns)}"
-    elif format_ratio(first.ratio) == "1.00":
+    elif format_figure(first.ratio) == "1.00":
         text = f"first step {format_duration(first.duration_ns)}, as long as a steady one"
     else:
         side = "more" if first.extra_ns >= 0 else "less"
         text = (
-            f"first step {format_duration(first.duration_ns)}, {format_ratio(first.ratio)} × a steady one "
+            f"first step {format_duration(first.duration_ns)}, {format_figure(first.ratio)} × a steady one "
             f"({format_duration(abs(first.extra_ns))} {side})"
         )
     return f"{text}. {sentence(_describe_end(warmup, kept=min(group.steps, MAX_FIRST_STEPS)))}"
@@ -158,11 +158,6 @@ def _describe_end(warmup: Warmup, *, kept: int) -> str:
         f"{taking}; steady state not reached: no two windows of {WARMUP_WINDOW_STEPS} steps agree within "
         f"{100 * WARMUP_AGREEMENT:.0f} % among the first {kept}."
     )
-
-
-def format_ratio(ratio: float) -> str:
-    """How many times: ``1.06``, ``25.8``, ``1,234``."""
-    return f"{ratio:,.0f}" if ratio >= 99.95 else f"{ratio:.1f}" if ratio >= 9.995 else f"{ratio:.2f}"
 
 
 def describe_module_steps(modules: ModuleTable) -> Iterator[str]:
