@@ -30,7 +30,7 @@ TEN_STEPS = Progress(
     steps=10,
     samples=320,
     total_ns=20 * MS,
-    phase_ns={"data": 1 * MS, "forward": 3 * MS, "backward": 4 * MS, "optimizer": 11 * MS, "other": 1 * MS},
+    phase_ns={"other": 1 * MS, "data": 1 * MS, "forward": 3 * MS, "backward": 4 * MS, "optimizer": 11 * MS},
 )
 TEN_STEPS_LINE = "step 10 · 16000 samples/s · 2.00 ms a step [dfffbbbbooooooooooo.] optimizer 55 %"
 
@@ -310,6 +310,16 @@ def test_a_terminal_shows_only_what_the_program_wrote(tmp_path: Path, then: str,
     )
     assert "step 7" in written
     assert screen_after(written) == rows
+
+
+def test_from_the_background_nothing_is_drawn(tmp_path: Path) -> None:
+    in_background = "import os\nif os.fork():\n    os._exit(os.wait()[1])\nos.setpgid(0, 0)\n"
+    program = in_background + dedent(PROGRAM.format(then="print('end')"))
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    written, code = run_on_terminal(
+        [sys.executable, "program.py"], folder=tmp_path, environment={**os.environ, "TERM": "xterm"}
+    )
+    assert (written, code) == ("begin\nend\n", 0)
 
 
 def test_ctrl_c_leaves_nothing_but_its_traceback(tmp_path: Path) -> None:

@@ -81,6 +81,16 @@ def test_a_program_that_is_terminated_leaves_no_line_behind(folder: Folder) -> N
     ]
 
 
+def test_a_program_that_is_interrupted_leaves_only_its_traceback(folder: Folder) -> None:
+    written, code = on_terminal(folder, end="signal.raise_signal(signal.SIGINT)")
+    assert code == -signal.SIGINT
+    assert "step 3 · " in written
+    begin, traceback, *_, interrupt, told, rest = screen_after(written, columns=500)
+    assert (begin, traceback) == ("begin", "Traceback (most recent call last):")
+    assert (interrupt, rest) == ("KeyboardInterrupt", "")
+    assert told == f"pyrometer: run written to {folder.run_file}"
+
+
 def test_a_forked_child_prints_on_a_clear_line(folder: Folder) -> None:
     end = "os.fork() or (os.write(1, b'child\\n'), os._exit(0)); os.wait(); print('parent')"
     written, _ = on_terminal(folder, end=end)
