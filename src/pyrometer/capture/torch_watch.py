@@ -29,7 +29,6 @@ from pyrometer.capture.torch_modules import ModuleNames, tensors_in
 from pyrometer.capture.torch_steps import StepFinder
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
 
-
 # Threads come and go; what the ended ones left undecided is settled when there are so many.
 _MAX_FINDERS = 256
 
