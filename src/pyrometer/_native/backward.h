@@ -10,6 +10,9 @@
 
 #include "watch.h"
 
+/* Of a tuple, list or dictionary, so many are searched for tensors. */
+#define MAX_ITEMS 256
+
 typedef struct {
     PyObject_VAR_HEAD
     Watch *watch;
@@ -18,38 +21,44 @@ typedef struct {
 } BackwardMark;
 
 static PyObject *name_grad_fn, *name_sequence_number, *name_register_prehook;
-static PyObject *tensor_type; /* torch.Tensor, once torch is there */
 
 /* Open exactly these scopes under the backward phase. */
 static void
-thread_follow(WatchThread *thread, Scope *const *path, int length)
+thread_follow(WatchThread *thread, Scope *const *path, size_t length)
 {
     Recorder *recorder = thread->watch->recorder;
-    int common = 0;
+    if (thread->backward_run != recorder->run) {
+        thread_drop_path(thread);
+        thread->backward_run = recorder->run;
+    }
+    size_t common = 0;
     while (common < length && common < thread->backward_depth && path[common] == thread->backward_path[common])
         common++;
     while (thread->backward_depth > common) {
         Scope *scope = thread->backward_path[--thread->backward_depth];
-        if (recorder->enabled)
-            recorder_exit(recorder, scope, 0);
+        close_call(recorder, scope, thread->backward_run);
         Py_DECREF(scope);
     }
     while (thread->backward_depth < length) {
         Scope *scope = path[thread->backward_depth];
-        Py_INCREF(scope);
-        thread->backward_path[thread->backward_depth++] = scope;
-        if (recorder->enabled)
-            recorder_enter(recorder, scope, NULL);
+        thread->backward_path[thread->backward_depth++] = (Scope *)Py_NewRef(scope);
+        open_call(recorder, scope);
     }
 }
 
 static void
-backward_ended(WatchThread *thread, uint64_t duration_ns)
+backward_ended(WatchThread *thread, uint64_t began_ns, int raised)
 {
-    thread_follow(thread, NULL, 0);
+    Watch *watch = thread->watch;
+    thread->in_backward = 0;
+    if (thread->marks_met == 0)
+        return;
     thread->marks_met = 0;
-    thread->watch->timed_backward_passes++;
-    thread->watch->timed_backward_ns += duration_ns;
+    thread_follow(thread, NULL, 0);
+    if (watch->active && !raised) {
+        watch->timed_backward_passes++;
+        watch->timed_backward_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
+    }
 }
 
 static PyObject *
@@ -57,10 +66,12 @@ mark_met(PyObject *self, PyObject *const *arguments, size_t count, PyObject *key
 {
     BackwardMark *mark = (BackwardMark *)self;
     WatchThread *thread = current_watch_thread;
+    if (thread != NULL && thread->watch != mark->watch)
+        thread = watch_thread(mark->watch);
     /* On a GPU's own thread, or in a pass that began unwatched, nobody would close what it opens. */
-    if (mark->watch->active && thread != NULL && thread->watch == mark->watch && thread->in_backward) {
+    if (mark->watch->active && thread != NULL && thread->in_backward) {
         thread->marks_met++;
-        thread_follow(thread, mark->path, (int)Py_SIZE(mark));
+        thread_follow(thread, mark->path, (size_t)Py_SIZE(mark));
     }
     Py_RETURN_NONE;
 }
@@ -86,50 +97,45 @@ static PyTypeObject BackwardMark_Type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };
 
+/* The nodes marked, by number; numbers are given out by each thread for itself. */
+
 static uint64_t
-ask_sequence_number(PyObject *question)
+marked_key(const WatchThread *thread, uint64_t number)
 {
-    SavedError error = save_error();
-    PyObject *answer = PyObject_CallNoArgs(question);
-    uint64_t number = answer == NULL ? 0 : PyLong_AsUnsignedLongLong(answer);
-    Py_XDECREF(answer);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        number = 0;
-    }
-    restore_error(error);
-    return number;
+    uint64_t key = number ^ ((uint64_t)(uintptr_t)thread << 20);
+    return key == 0 ? 1 : key;
 }
 
-/* Whether the number is new among those marked in this step; it is noted then. */
-static int
-note_marked(Watch *watch, uint64_t number)
+static void
+put_marked(uint64_t *marked, size_t capacity, uint64_t key)
 {
-    uint64_t key = number + 1; /* 0 is a free place */
+    size_t i = key & (capacity - 1);
+    while (marked[i] != 0)
+        i = (i + 1) & (capacity - 1);
+    marked[i] = key;
+}
+
+/* Whether the key is new among those marked in this step; it is noted then. */
+static int
+note_marked(Watch *watch, uint64_t key)
+{
     if ((watch->marked_count + 1) * 2 > watch->marked_capacity) {
         size_t capacity = watch->marked_capacity ? watch->marked_capacity * 2 : 256;
         uint64_t *marked = calloc(capacity, sizeof *marked);
         if (marked == NULL)
             return 0;
-        for (size_t i = 0; i < watch->marked_capacity; i++) {
-            if (watch->marked[i] == 0)
-                continue;
-            size_t k = watch->marked[i] & (capacity - 1);
-            while (marked[k] != 0)
-                k = (k + 1) & (capacity - 1);
-            marked[k] = watch->marked[i];
-        }
+        for (size_t i = 0; i < watch->marked_capacity; i++)
+            if (watch->marked[i] != 0)
+                put_marked(marked, capacity, watch->marked[i]);
         free(watch->marked);
         watch->marked = marked;
         watch->marked_capacity = capacity;
     }
-    size_t mask = watch->marked_capacity - 1, i = key & mask;
-    while (watch->marked[i] != 0) {
+    size_t mask = watch->marked_capacity - 1;
+    for (size_t i = key & mask; watch->marked[i] != 0; i = (i + 1) & mask)
         if (watch->marked[i] == key)
             return 0;
-        i = (i + 1) & mask;
-    }
-    watch->marked[i] = key;
+    put_marked(watch->marked, watch->marked_capacity, key);
     watch->marked_count++;
     return 1;
 }
@@ -142,78 +148,99 @@ forget_marked(Watch *watch)
     watch->marked_count = 0;
 }
 
-/* Marks the node the tensor came from as belonging to the innermost of the `depth` open modules in
- * which it was made. */
-static void
-mark_tensor(Watch *watch, WatchThread *thread, Py_ssize_t depth, PyObject *tensor)
+/* Marking. All return 0, or -1 with an exception of the program's own. */
+
+typedef struct {
+    Watch *watch;
+    WatchThread *thread;
+    Py_ssize_t depth;
+    uint64_t starts;
+} Marking;
+
+/* Marks the node as belonging to the innermost of the `depth` open modules in which it was made. */
+static int
+mark_node(const Marking *marking, PyObject *node)
+{
+    Watch *watch = marking->watch;
+    PyObject *answer = PyObject_CallMethodNoArgs(node, name_sequence_number);
+    if (answer == NULL)
+        return watch_note_failure(watch);
+    uint64_t number = PyLong_AsUnsignedLongLong(answer);
+    Py_DECREF(answer);
+    if (PyErr_Occurred())
+        return watch_note_failure(watch);
+    if (watch->starts != marking->starts || !note_marked(watch, marked_key(marking->thread, number)))
+        return 0;
+    const OpenModule *modules = marking->thread->modules;
+    Py_ssize_t depth = marking->depth;
+    while (depth > 0 && number < modules[depth - 1].first_sequence)
+        depth--;
+    BackwardMark *mark = PyObject_NewVar(BackwardMark, &BackwardMark_Type, depth);
+    if (mark == NULL)
+        return watch_note_failure(watch);
+    mark->watch = (Watch *)Py_NewRef(watch);
+    mark->vectorcall = mark_met;
+    for (Py_ssize_t i = 0; i < depth; i++)
+        mark->path[i] = (Scope *)Py_NewRef(modules[i].scope);
+    PyObject *handle = PyObject_CallMethodOneArg(node, name_register_prehook, (PyObject *)mark);
+    Py_DECREF(mark);
+    if (handle == NULL)
+        return watch_note_failure(watch);
+    Py_DECREF(handle);
+    return 0;
+}
+
+static int
+mark_tensor(const Marking *marking, PyObject *tensor)
 {
     PyObject *node = PyObject_GetAttr(tensor, name_grad_fn);
-    if (node == NULL || node == Py_None) {
-        Py_XDECREF(node);
-        return;
-    }
-    PyObject *answer = PyObject_CallMethodNoArgs(node, name_sequence_number);
-    uint64_t number = answer == NULL ? 0 : PyLong_AsUnsignedLongLong(answer);
-    Py_XDECREF(answer);
-    if (!PyErr_Occurred() && note_marked(watch, number)) {
-        while (depth > 0 && number < thread->modules[depth - 1].first_sequence)
-            depth--;
-        BackwardMark *mark = PyObject_NewVar(BackwardMark, &BackwardMark_Type, depth);
-        if (mark != NULL) {
-            mark->watch = (Watch *)Py_NewRef(watch);
-            mark->vectorcall = mark_met;
-            for (Py_ssize_t i = 0; i < depth; i++)
-                mark->path[i] = (Scope *)Py_NewRef(thread->modules[i].scope);
-            PyObject *handle = PyObject_CallMethodOneArg(node, name_register_prehook, (PyObject *)mark);
-            Py_XDECREF(handle);
-            Py_DECREF(mark);
-        }
-    }
+    if (node == NULL)
+        return watch_note_failure(marking->watch);
+    int outcome = node == Py_None ? 0 : mark_node(marking, node);
     Py_DECREF(node);
+    return outcome;
 }
 
-static void
-mark_value(Watch *watch, WatchThread *thread, Py_ssize_t depth, PyObject *value, int levels)
+/* Marks the tensors in a value, as far as they lie in containers of so many levels. */
+static int
+mark_value(const Marking *marking, PyObject *value, int levels)
 {
-    if (tensor_type != NULL && PyObject_TypeCheck(value, (PyTypeObject *)tensor_type)) {
-        mark_tensor(watch, thread, depth, value);
-        return;
-    }
+    PyObject *tensor_type = marking->watch->tensor_type;
+    if (tensor_type != NULL && PyObject_TypeCheck(value, (PyTypeObject *)tensor_type))
+        return mark_tensor(marking, value);
     if (levels == 0)
-        return;
-    if (PyTuple_Check(value)) {
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); i++)
-            mark_value(watch, thread, depth, PyTuple_GET_ITEM(value, i), levels - 1);
+        return 0;
+    PyObject *items; /* of lists and dictionaries a copy: what is asked of a tensor may change them */
+    if (PyTuple_Check(value))
+        items = Py_NewRef(value);
+    else if (PyList_Check(value))
+        items = PyList_GetSlice(value, 0, MAX_ITEMS);
+    else if (PyDict_Check(value))
+        items = PyDict_Values(value);
+    else
+        return 0;
+    if (items == NULL)
+        return watch_note_failure(marking->watch);
+    int outcome = 0, is_tuple = PyTuple_Check(items);
+    Py_ssize_t size = Py_SIZE(items);
+    for (Py_ssize_t i = 0; i < size && i < MAX_ITEMS && outcome == 0; i++) {
+        PyObject *item = is_tuple ? PyTuple_GET_ITEM(items, i) : PyList_GET_ITEM(items, i);
+        outcome = mark_value(marking, item, levels - 1);
     }
-    else if (PyList_Check(value)) {
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); i++)
-            mark_value(watch, thread, depth, PyList_GET_ITEM(value, i), levels - 1);
-    }
-    else if (PyDict_Check(value)) {
-        PyObject *key, *item;
-        Py_ssize_t position = 0;
-        while (PyDict_Next(value, &position, &key, &item))
-            mark_value(watch, thread, depth, item, levels - 1);
-    }
+    Py_DECREF(items);
+    return outcome;
 }
 
-static void
-mark_inputs(Watch *watch, WatchThread *thread, Py_ssize_t depth, PyObject *const *values, Py_ssize_t count)
+static int
+mark_values(const Marking *marking, PyObject *const *values, Py_ssize_t count)
 {
-    SavedError error = save_error();
-    for (Py_ssize_t i = 0; i < count; i++)
-        mark_value(watch, thread, depth, values[i], 2);
-    PyErr_Clear();
-    restore_error(error);
-}
-
-static void
-mark_output(Watch *watch, WatchThread *thread, Py_ssize_t depth, PyObject *value)
-{
-    SavedError error = save_error();
-    mark_value(watch, thread, depth + 1, value, 2);
-    PyErr_Clear();
-    restore_error(error);
+    Watch *watch = marking->watch;
+    uint64_t began_ns = recorder_now_ns(watch->recorder);
+    int outcome = 0;
+    for (Py_ssize_t i = 0; i < count && outcome == 0; i++)
+        outcome = mark_value(marking, values[i], 2);
+    watch->hook_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
+    return outcome;
 }
 
 #endif

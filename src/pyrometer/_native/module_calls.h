@@ -33,6 +33,13 @@ module_entry_free(ModuleEntry *entry)
     free(entry);
 }
 
+/* Py_None once it has died. Compared, never followed, and cheaper than any function for it. */
+static inline PyObject *
+weak_target(PyObject *weak)
+{
+    return ((PyWeakReference *)weak)->wr_object;
+}
+
 static inline size_t
 address_hash(const void *address)
 {
@@ -51,7 +58,7 @@ watch_lookup(Watch *watch, PyObject *module)
             return NULL;
         if (LIKELY(entry->module == module))
             /* Another module may have lived at this address. */
-            return LIKELY(PyWeakref_GET_OBJECT(entry->weak) == module) ? entry : NULL;
+            return LIKELY(weak_target(entry->weak) == module) ? entry : NULL;
     }
 }
 
@@ -63,7 +70,7 @@ watch_grow_entries(Watch *watch)
         return 0;
     size_t living = 0;
     for (size_t i = 0; i < watch->entry_capacity; i++)
-        if (watch->entries[i] != NULL && PyWeakref_GET_OBJECT(watch->entries[i]->weak) != Py_None)
+        if (watch->entries[i] != NULL && weak_target(watch->entries[i]->weak) != Py_None)
             living++;
     size_t capacity = 64;
     while (capacity < (living + 1) * 4)
@@ -80,7 +87,7 @@ watch_grow_entries(Watch *watch)
         ModuleEntry *entry = old[i];
         if (entry == NULL)
             continue;
-        if (PyWeakref_GET_OBJECT(entry->weak) == Py_None) {
+        if (weak_target(entry->weak) == Py_None) {
             module_entry_free(entry);
             continue;
         }
@@ -134,16 +141,19 @@ watch_add_entry(Watch *watch, PyObject *module, PyObject *name, int is_loss)
     return entry;
 }
 
-/* Asks for the module's name. NULL without an error if there is none: it is then not recorded. */
+/* Asks for the module's name. NULL if there is none, and it is then not recorded; with an exception
+ * only if that is the program's own. */
 static __attribute__((noinline)) ModuleEntry *
 describe_module(ModuleCall *call, WatchThread *thread, PyObject *module)
 {
     Watch *watch = call->watch;
     PyObject *parent = Py_None;
-    if (thread->module_depth > 0 && thread->module_depth <= MAX_MODULE_DEPTH)
-        parent = thread->modules[thread->module_depth - 1].module;
+    if (thread->module_depth > 0) {
+        int is_kept = thread->module_depth <= MAX_MODULE_DEPTH;
+        parent = thread->modules[is_kept ? thread->module_depth - 1 : MAX_MODULE_DEPTH - 1].module;
+    }
+    Py_INCREF(parent);
     uint64_t began_ns = recorder_now_ns(watch->recorder);
-    SavedError error = save_error();
     PyObject *told[] = {module, parent};
     PyObject *description = PyObject_Vectorcall(call->describe, told, 2, NULL);
     ModuleEntry *entry = NULL;
@@ -151,11 +161,11 @@ describe_module(ModuleCall *call, WatchThread *thread, PyObject *module)
     int is_loss;
     if (description != NULL && PyArg_ParseTuple(description, "Up", &name, &is_loss))
         entry = watch_add_entry(watch, module, name, is_loss);
+    if (entry == NULL && PyErr_Occurred())
+        watch_note_failure(watch);
     Py_XDECREF(description);
-    if (entry == NULL)
-        PyErr_Clear();
-    restore_error(error);
-    watch->hook_ns += recorder_now_ns(watch->recorder) - began_ns;
+    Py_DECREF(parent);
+    watch->hook_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
     return entry;
 }
 
@@ -181,162 +191,184 @@ arguments_as_tuple(PyObject *const *arguments, Py_ssize_t count)
 }
 
 /* Calls back with what the module was called with, between two values of the caller's. */
-static void
-tell_of_call(Watch *watch, PyObject *callback, PyObject *module, PyObject *name,
-             PyObject *const *arguments, Py_ssize_t count, PyObject *keywords, PyObject *last)
+static int
+tell_of_call(Watch *watch, PyObject *callback, PyObject *name, PyObject *const *arguments, size_t count,
+             PyObject *keywords, PyObject *last)
 {
-    SavedError error = save_error();
-    PyObject *tuple = arguments_as_tuple(arguments, count);
-    PyObject *dict = keywords_as_dict(arguments, count, keywords);
-    if (tuple != NULL && dict != NULL) {
-        PyObject *with_name[] = {module, name, tuple, dict, last};
-        PyObject *without[] = {module, tuple, dict, last};
-        if (name != NULL)
-            watch_call_back(watch, callback, with_name, 5);
-        else
-            watch_call_back(watch, callback, without, 4);
+    Py_ssize_t positional = PyVectorcall_NARGS(count);
+    PyObject *tuple = arguments_as_tuple(arguments, positional);
+    PyObject *dict = keywords_as_dict(arguments, positional, keywords);
+    int outcome;
+    if (tuple == NULL || dict == NULL) {
+        outcome = watch_note_failure(watch);
+    }
+    else if (name != NULL) {
+        PyObject *told[] = {arguments[0], name, tuple, dict, last};
+        outcome = watch_call_back(watch, callback, told, 5);
     }
     else {
-        PyErr_Clear();
+        PyObject *told[] = {arguments[0], tuple, dict, last};
+        outcome = watch_call_back(watch, callback, told, 4);
     }
     Py_XDECREF(tuple);
     Py_XDECREF(dict);
-    restore_error(error);
+    return outcome;
 }
 
+/* Whether the answer is True; -1 with an exception of the program's own. */
 static int
-asks_true(PyObject *question)
+asks_true(Watch *watch, PyObject *question)
 {
-    SavedError error = save_error();
     PyObject *answer = PyObject_CallNoArgs(question);
-    int yes = answer == Py_True;
     if (answer == NULL)
-        PyErr_Clear();
-    Py_XDECREF(answer);
-    restore_error(error);
+        return watch_note_failure(watch);
+    int yes = answer == Py_True;
+    Py_DECREF(answer);
     return yes;
 }
 
-/* The call itself, as a node of the tree. */
-static inline PyObject *
-call_recorded(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObject *const *arguments,
-              size_t count, PyObject *keywords)
+/* 0 if it cannot be told; with an exception only if that is the program's own. */
+static uint64_t
+ask_number(Watch *watch, PyObject *question)
 {
-    Recorder *recorder = call->watch->recorder;
-    Scope *scope = entry->scope;
-    int recorded = recorder->enabled;
-    Py_INCREF(scope); /* a reset while the module runs clears the table */
-    if (LIKELY(thread->module_depth < MAX_MODULE_DEPTH)) {
-        thread->modules[thread->module_depth].module = entry->module;
-        thread->modules[thread->module_depth].scope = scope;
+    PyObject *answer = PyObject_CallNoArgs(question);
+    uint64_t number = answer == NULL ? 0 : PyLong_AsUnsignedLongLong(answer);
+    Py_XDECREF(answer);
+    if (PyErr_Occurred()) {
+        watch_note_failure(watch);
+        return 0;
     }
-    thread->module_depth++;
-    if (LIKELY(recorded))
-        recorder_enter(recorder, scope, NULL);
-    PyObject *result = call_function(call->base.function, arguments, count, keywords);
-    if (LIKELY(recorded && recorder->enabled))
-        recorder_exit(recorder, scope, 0);
-    thread->module_depth--;
-    Py_DECREF(scope);
-    return result;
+    return number;
 }
 
-/* As above, in a step that was chosen: backward marks are set, and a few calls measured. */
-static __attribute__((noinline)) PyObject *
-call_detailed(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObject *const *arguments,
-              size_t count, PyObject *keywords)
+/* The call itself, as a node of the tree. The scope is the caller's, who keeps it alive: a reset
+ * while the module runs clears the table. */
+static inline PyObject *
+call_recorded(ModuleCall *call, WatchThread *thread, Scope *scope, uint64_t first_sequence,
+              PyObject *const *arguments, size_t count, PyObject *keywords)
 {
     Watch *watch = call->watch;
-    Py_ssize_t depth = thread->module_depth;
-    int marks = watch->detail == SIZES_AND_MARKS && depth < MAX_MODULE_DEPTH && thread->phase != BACKWARD_PHASE &&
-                asks_true(call->tracks_gradients);
-    if (marks) {
-        uint64_t began_ns = recorder_now_ns(watch->recorder);
-        thread->modules[depth].first_sequence = ask_sequence_number(call->sequence_number);
-        mark_inputs(watch, thread, depth, arguments + 1,
-                    PyVectorcall_NARGS(count) - 1 + (keywords == NULL ? 0 : PyTuple_GET_SIZE(keywords)));
-        watch->hook_ns += recorder_now_ns(watch->recorder) - began_ns;
+    uint64_t starts = watch->starts;
+    Py_ssize_t depth = thread->module_depth++;
+    if (LIKELY(depth < MAX_MODULE_DEPTH)) {
+        OpenModule *opened = &thread->modules[depth];
+        opened->module = arguments[0];
+        opened->scope = scope;
+        opened->first_sequence = first_sequence;
     }
-    PyObject *result = call_recorded(call, thread, entry, arguments, count, keywords);
-    if (result == NULL)
+    uint64_t run = open_call(watch->recorder, scope);
+    PyObject *result = call_function(call->base.function, arguments, count, keywords);
+    close_call(watch->recorder, scope, run);
+    if (LIKELY(watch->starts == starts))
+        thread->module_depth = depth;
+    return result;
+}
+
+/* After a detailed call: its output is marked, and it is measured. -1 with an exception of the
+ * program's own. */
+static int
+look_at_result(ModuleCall *call, WatchThread *thread, Scope *scope, int marks, PyObject *const *arguments,
+               size_t count, PyObject *keywords, PyObject *result)
+{
+    Watch *watch = call->watch;
+    if (marks) {
+        /* As if still open: what is called meanwhile goes below. */
+        Marking marking = {watch, thread, ++thread->module_depth, watch->starts};
+        int outcome = mark_values(&marking, &result, 1);
+        if (watch->starts != marking.starts)
+            return outcome;
+        thread->module_depth--;
+        if (outcome < 0)
+            return -1;
+    }
+    ModuleEntry *entry = watch_lookup(watch, arguments[0]);
+    if (entry == NULL || entry->measured >= MEASURED_CALLS)
+        return 0;
+    entry->measured++;
+    return tell_of_call(watch, call->measure, scope->name, arguments, count, keywords, result);
+}
+
+/* In a step that was chosen: backward marks are set, and a few calls measured. */
+static __attribute__((noinline)) PyObject *
+call_detailed(ModuleCall *call, WatchThread *thread, Scope *scope, PyObject *const *arguments, size_t count,
+              PyObject *keywords)
+{
+    Watch *watch = call->watch;
+    uint64_t starts = watch->starts, first_sequence = 0;
+    int marks = watch->detail == SIZES_AND_MARKS && thread->module_depth < MAX_MODULE_DEPTH &&
+                thread->found != BACKWARD_PHASE;
+    if (marks && (marks = asks_true(watch, call->tracks_gradients)) < 0)
         return NULL;
-    /* What the module did may have cleared the table: ask again. */
-    entry = watch_lookup(watch, arguments[0]);
-    if (entry == NULL)
-        return result;
     if (marks) {
-        uint64_t began_ns = recorder_now_ns(watch->recorder);
-        thread->modules[depth].scope = entry->scope;
-        mark_output(watch, thread, depth, result);
-        watch->hook_ns += recorder_now_ns(watch->recorder) - began_ns;
+        first_sequence = ask_number(watch, call->sequence_number);
+        Marking marking = {watch, thread, thread->module_depth, starts};
+        Py_ssize_t inputs = PyVectorcall_NARGS(count) - 1 + (keywords == NULL ? 0 : PyTuple_GET_SIZE(keywords));
+        if (PyErr_Occurred() || mark_values(&marking, arguments + 1, inputs) < 0)
+            return NULL;
     }
-    if (entry->measured < MEASURED_CALLS) {
-        entry->measured++;
-        tell_of_call(watch, call->measure, arguments[0], entry->scope->name, arguments,
-                     PyVectorcall_NARGS(count), keywords, result);
-    }
+    PyObject *result = call_recorded(call, thread, scope, first_sequence, arguments, count, keywords);
+    if (result == NULL || !watch->active || watch->starts != starts)
+        return result;
+    if (look_at_result(call, thread, scope, marks, arguments, count, keywords, result) < 0)
+        Py_CLEAR(result);
     return result;
 }
 
 static inline PyObject *
-call_module(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObject *const *arguments,
-            size_t count, PyObject *keywords)
+call_nested(ModuleCall *call, WatchThread *thread, Scope *scope, PyObject *const *arguments, size_t count,
+            PyObject *keywords)
 {
     if (UNLIKELY(call->watch->detail != NO_DETAIL))
-        return call_detailed(call, thread, entry, arguments, count, keywords);
-    return call_recorded(call, thread, entry, arguments, count, keywords);
+        return call_detailed(call, thread, scope, arguments, count, keywords);
+    return call_recorded(call, thread, scope, 0, arguments, count, keywords);
 }
 
 static PyObject *
-call_inside(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, Scope *around,
-            PyObject *const *arguments, size_t count, PyObject *keywords)
+call_inside(ModuleCall *call, WatchThread *thread, Scope *scope, Scope *around, PyObject *const *arguments,
+            size_t count, PyObject *keywords)
 {
     Recorder *recorder = call->watch->recorder;
-    int recorded = recorder->enabled;
-    if (recorded)
-        recorder_enter(recorder, around, NULL);
-    PyObject *result = call_module(call, thread, entry, arguments, count, keywords);
-    if (recorded && recorder->enabled)
-        recorder_exit(recorder, around, 0);
+    uint64_t run = open_call(recorder, around);
+    PyObject *result = call_nested(call, thread, scope, arguments, count, keywords);
+    close_call(recorder, around, run);
     return result;
 }
 
+/* A call that is in no other module's: a phase of its own, unless it is part of one. */
 static __attribute__((noinline)) PyObject *
-call_root(ModuleCall *call, WatchThread *thread, ModuleEntry *entry, PyObject *const *arguments,
+call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyObject *const *arguments,
           size_t count, PyObject *keywords)
 {
     Watch *watch = call->watch;
-    if ((call->keeps >> thread->phase) & 1) {
-        if (thread->phase == BACKWARD_PHASE)
-            return call_inside(call, thread, entry, watch->recomputed, arguments, count, keywords);
-        return call_module(call, thread, entry, arguments, count, keywords);
+    if ((call->keeps >> thread->found) & 1) {
+        if (thread->found == BACKWARD_PHASE)
+            return call_inside(call, thread, scope, watch->recomputed, arguments, count, keywords);
+        return call_nested(call, thread, scope, arguments, count, keywords);
     }
-    PyObject *module = arguments[0];
-    int is_loss = entry->is_loss, tracks = asks_true(call->tracks_gradients);
+    int tracks = asks_true(watch, call->tracks_gradients);
+    if (tracks < 0)
+        return NULL;
     if (!is_loss) {
-        tell_of_call(watch, call->root_begun, module, NULL, arguments, PyVectorcall_NARGS(count), keywords,
-                     tracks ? Py_True : Py_False);
-        entry = watch_lookup(watch, module);
-        if (entry == NULL)
+        PyObject *told = tracks ? Py_True : Py_False;
+        if (tell_of_call(watch, call->root_begun, NULL, arguments, count, keywords, told) < 0)
+            return NULL;
+        if (!watch->active)
             return call_function(call->base.function, arguments, count, keywords);
     }
-    int outer = thread->phase, phase = is_loss ? LOSS_PHASE : FORWARD_PHASE;
+    uint64_t starts = watch->starts;
+    int outer = thread->phase, found = thread->found, phase = is_loss ? LOSS_PHASE : FORWARD_PHASE;
+    int stands = thread->held && outer == phase; /* named by the program itself */
     Scope *around = is_loss || tracks ? watch->scopes[phase] : watch->untracked_forward;
     uint64_t began_ns = thread_switch(thread, thread->held ? outer : phase);
-    PyObject *result = call_inside(call, thread, entry, around, arguments, count, keywords);
+    thread->found = phase;
+    PyObject *result = stands ? call_nested(call, thread, scope, arguments, count, keywords)
+                              : call_inside(call, thread, scope, around, arguments, count, keywords);
+    if (UNLIKELY(watch->starts != starts))
+        return result;
     uint64_t ended_ns = thread_switch(thread, outer);
-    if (!is_loss) {
-        SavedError error = save_error();
-        PyObject *duration = PyLong_FromUnsignedLongLong(ended_ns - began_ns);
-        PyObject *told[] = {module, result == NULL ? Py_None : result, duration,
-                            result == NULL ? Py_True : Py_False};
-        if (duration != NULL)
-            watch_call_back(watch, call->root_ended, told, 4);
-        else
-            PyErr_Clear();
-        Py_XDECREF(duration);
-        restore_error(error);
-    }
+    thread->found = found;
+    if (!is_loss && watch->active)
+        result = watch_tell_end(watch, call->root_ended, arguments[0], result, elapsed_ns(began_ns, ended_ns));
     return result;
 }
 
@@ -345,23 +377,30 @@ module_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *
 {
     ModuleCall *call = (ModuleCall *)self;
     Watch *watch = call->watch;
-    if (LIKELY(watch->active && PyVectorcall_NARGS(count) > 0)) {
-        WatchThread *thread = watch_thread(watch);
-        ModuleEntry *entry = thread == NULL ? NULL : watch_lookup(watch, arguments[0]);
-        if (UNLIKELY(entry == NULL && thread != NULL))
-            entry = describe_module(call, thread, arguments[0]);
-        if (LIKELY(entry != NULL)) {
-            if (thread->module_depth == 0)
-                return call_root(call, thread, entry, arguments, count, keywords);
-            return call_module(call, thread, entry, arguments, count, keywords);
-        }
+    WatchThread *thread =
+        LIKELY(watch->active && PyVectorcall_NARGS(count) > 0) ? watch_thread(watch) : NULL;
+    if (UNLIKELY(thread == NULL))
+        return call_function(call->base.function, arguments, count, keywords);
+    ModuleEntry *entry = watch_lookup(watch, arguments[0]);
+    if (UNLIKELY(entry == NULL)) {
+        entry = describe_module(call, thread, arguments[0]);
+        if (entry == NULL && PyErr_Occurred())
+            return NULL;
+        if (entry == NULL || !watch->active)
+            return call_function(call->base.function, arguments, count, keywords);
     }
-    return call_function(call->base.function, arguments, count, keywords);
+    Scope *scope = (Scope *)Py_NewRef(entry->scope);
+    PyObject *result = LIKELY(thread->module_depth > 0)
+                           ? call_nested(call, thread, scope, arguments, count, keywords)
+                           : call_root(call, thread, scope, entry->is_loss, arguments, count, keywords);
+    Py_DECREF(scope);
+    return result;
 }
 
 static int
 module_call_traverse(ModuleCall *self, visitproc visit, void *arg)
 {
+    Py_VISIT(self->watch);
     Py_VISIT(self->describe);
     Py_VISIT(self->root_begun);
     Py_VISIT(self->root_ended);
@@ -401,10 +440,12 @@ static PyTypeObject ModuleCall_Type = {
     .tp_dealloc = (destructor)module_call_dealloc,
     .tp_vectorcall_offset = offsetof(Profiled, vectorcall),
     .tp_call = PyVectorcall_Call,
+    .tp_repr = wrapper_repr,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                 Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_traverse = (traverseproc)module_call_traverse,
     .tp_clear = (inquiry)module_call_clear,
+    .tp_methods = wrapper_methods,
     .tp_richcompare = wrapper_compare,
     .tp_hash = wrapper_hash,
     .tp_descr_get = profiled_get,

@@ -26,18 +26,25 @@ typedef struct {
     uint64_t first_sequence; /* the first autograd node made inside has this number or a higher one */
 } OpenModule;
 
+/* Who still points at a WatchThread: the last to let go frees it. */
+enum { HELD_BY_THREAD = 1, HELD_BY_WATCH = 2 };
+
 typedef struct WatchThread {
-    struct Watch *watch;
+    struct Watch *watch; /* NULL once that is gone */
     struct WatchThread *next;
-    int in_use; /* cleared when the thread ends: the next thread takes it over */
-    int phase;
-    int held; /* inside a phase the program named itself: found ones do not take it over */
+    struct WatchThread *next_here; /* of the same thread, for another watch */
+    int holders;
+    int phase; /* what time is charged to */
+    int found; /* what the functions the thread is in say: the same, unless a phase is held */
+    int held;  /* inside a phase the program named itself: found ones do not take it over */
+    int recount; /* began anew on another thread, which cannot see what this one has allocated */
     uint64_t switched_ns, switched_bytes, switched_allocations;
     uint64_t phase_ns[MAX_PHASES], phase_bytes[MAX_PHASES], phase_allocations[MAX_PHASES];
     Py_ssize_t module_depth;
     OpenModule modules[MAX_MODULE_DEPTH];
     Scope *backward_path[MAX_MODULE_DEPTH]; /* open under the backward phase */
-    int backward_depth;
+    size_t backward_depth;
+    uint64_t backward_run; /* of the recorder, in which they were opened */
     int in_backward;
     uint64_t marks_met; /* in this backward pass */
 } WatchThread;
@@ -46,8 +53,10 @@ typedef struct Watch {
     PyObject_HEAD
     int active;
     int detail; /* how closely the step under way is looked at */
+    uint64_t starts; /* changes when all begins anew: what is open then is not seen again */
     Recorder *recorder;
     PyObject *failed; /* called with an error of one of our own callbacks */
+    PyObject *tensor_type;
     Scope *scopes[MAX_PHASES];
     Scope *untracked_forward; /* root calls without gradients, in the phase forward */
     Scope *recomputed;        /* modules called again by the backward pass */
@@ -57,50 +66,116 @@ typedef struct Watch {
     WatchThread *threads;
     struct ModuleEntry **entries; /* by address: an open hash table */
     size_t entry_capacity, entry_count;
-    uint64_t *marked; /* sequence numbers of nodes marked in this step: an open hash set, 0 is free */
+    uint64_t *marked; /* nodes marked in this step: an open hash set, 0 is free */
     size_t marked_capacity, marked_count;
 } Watch;
 
 THREAD_LOCAL WatchThread *current_watch_thread;
-static pthread_key_t watch_thread_key;
+static pthread_key_t watch_threads_key; /* the first of the calling thread's own */
+
+static inline uint64_t
+elapsed_ns(uint64_t began_ns, uint64_t ended_ns)
+{
+    return LIKELY(ended_ns > began_ns) ? ended_ns - began_ns : 0;
+}
+
+/* Threads. */
+
+static void
+thread_let_go(WatchThread *thread, int holder)
+{
+    if (__atomic_fetch_and(&thread->holders, ~holder, __ATOMIC_ACQ_REL) == holder)
+        free(thread);
+}
 
 /* Runs without the GIL, when the thread is all but gone. */
 static void
-watch_thread_ended(void *thread)
+watch_thread_ended(void *first)
 {
-    __atomic_store_n(&((WatchThread *)thread)->in_use, 0, __ATOMIC_RELEASE);
+    current_watch_thread = NULL;
+    for (WatchThread *thread = first; thread != NULL;) {
+        WatchThread *next = thread->next_here;
+        thread_let_go(thread, HELD_BY_THREAD);
+        thread = next;
+    }
 }
 
 static void
-thread_mark_switch(WatchThread *thread, uint64_t now_ns)
+thread_drop_path(WatchThread *thread)
 {
+    while (thread->backward_depth > 0)
+        Py_DECREF(thread->backward_path[--thread->backward_depth]);
+}
+
+static void
+thread_begin_anew(WatchThread *thread, uint64_t now_ns)
+{
+    thread_drop_path(thread);
+    thread->phase = thread->found = OTHER_PHASE;
+    thread->held = thread->in_backward = 0;
+    thread->module_depth = 0;
+    thread->marks_met = 0;
     thread->switched_ns = now_ns;
+    thread->recount = 1;
+    memset(thread->phase_ns, 0, sizeof thread->phase_ns);
+    memset(thread->phase_bytes, 0, sizeof thread->phase_bytes);
+    memset(thread->phase_allocations, 0, sizeof thread->phase_allocations);
+}
+
+static void
+thread_look_at_allocations(WatchThread *thread)
+{
     thread->switched_bytes = thread_allocations.bytes;
     thread->switched_allocations = thread_allocations.calls;
+    thread->recount = 0;
+}
+
+/* One that a thread of the watch has left behind, or a new one. */
+static WatchThread *
+watch_free_thread(Watch *watch)
+{
+    for (WatchThread *thread = watch->threads; thread != NULL; thread = thread->next)
+        if (!(__atomic_load_n(&thread->holders, __ATOMIC_ACQUIRE) & HELD_BY_THREAD))
+            return thread;
+    WatchThread *thread = calloc(1, sizeof *thread);
+    if (thread == NULL)
+        return NULL;
+    thread->watch = watch;
+    thread->next = watch->threads;
+    watch->threads = thread;
+    return thread;
 }
 
 static __attribute__((noinline)) WatchThread *
 watch_find_thread(Watch *watch)
 {
-    WatchThread *thread = watch->threads;
-    while (thread != NULL && __atomic_load_n(&thread->in_use, __ATOMIC_ACQUIRE))
-        thread = thread->next;
-    if (thread == NULL) {
-        thread = malloc(sizeof *thread);
-        if (thread == NULL)
-            return NULL;
-        thread->next = watch->threads;
-        watch->threads = thread;
+    WatchThread *first = pthread_getspecific(watch_threads_key);
+    WatchThread *found = NULL;
+    for (WatchThread **link = &first; *link != NULL;) {
+        WatchThread *thread = *link;
+        if (thread->watch == NULL) {
+            *link = thread->next_here;
+            thread_let_go(thread, HELD_BY_THREAD);
+            continue;
+        }
+        if (thread->watch == watch)
+            found = thread;
+        link = &thread->next_here;
     }
-    WatchThread *next = thread->next;
-    memset(thread, 0, sizeof *thread);
-    thread->next = next;
-    thread->watch = watch;
-    thread->in_use = 1;
-    thread_mark_switch(thread, recorder_now_ns(watch->recorder));
-    pthread_setspecific(watch_thread_key, thread);
-    current_watch_thread = thread;
-    return thread;
+    if (found == NULL) {
+        uint64_t now_ns = recorder_now_ns(watch->recorder);
+        found = watch_free_thread(watch);
+        if (found != NULL) {
+            __atomic_store_n(&found->holders, HELD_BY_THREAD | HELD_BY_WATCH, __ATOMIC_RELEASE);
+            found->next_here = first;
+            first = found;
+            thread_begin_anew(found, now_ns);
+            thread_look_at_allocations(found);
+        }
+    }
+    pthread_setspecific(watch_threads_key, first);
+    current_watch_thread = found;
+    return found;
 }
 
 static inline WatchThread *
@@ -108,6 +183,18 @@ watch_thread(Watch *watch)
 {
     WatchThread *thread = current_watch_thread;
     return LIKELY(thread != NULL && thread->watch == watch) ? thread : watch_find_thread(watch);
+}
+
+/* Every thread is in no phase from now on, and what is open is not seen again. */
+static void
+watch_begin_anew(Watch *watch)
+{
+    uint64_t now_ns = recorder_now_ns(watch->recorder);
+    watch->starts++;
+    for (WatchThread *thread = watch->threads; thread != NULL; thread = thread->next)
+        thread_begin_anew(thread, now_ns);
+    if (current_watch_thread != NULL && current_watch_thread->watch == watch)
+        thread_look_at_allocations(current_watch_thread);
 }
 
 /* Charge the time since the last switch to the phase it was spent in. Returns now. */
@@ -120,11 +207,11 @@ thread_charge(WatchThread *thread)
         thread->phase_ns[phase] += now_ns - thread->switched_ns;
         thread->switched_ns = now_ns;
     }
-    uint64_t bytes = thread_allocations.bytes, allocations = thread_allocations.calls;
-    thread->phase_bytes[phase] += bytes - thread->switched_bytes;
-    thread->phase_allocations[phase] += allocations - thread->switched_allocations;
-    thread->switched_bytes = bytes;
-    thread->switched_allocations = allocations;
+    if (LIKELY(!thread->recount)) {
+        thread->phase_bytes[phase] += thread_allocations.bytes - thread->switched_bytes;
+        thread->phase_allocations[phase] += thread_allocations.calls - thread->switched_allocations;
+    }
+    thread_look_at_allocations(thread);
     return now_ns;
 }
 
@@ -136,28 +223,114 @@ thread_switch(WatchThread *thread, int phase)
     return now_ns;
 }
 
-/* Calls one of our own callbacks. Its errors go to `failed`, never into the program. */
+/* Recording. */
+
+#define NOT_RECORDED UINT64_MAX
+
+/* Enters the scope. Returns the recorder's run, for close_call. */
+static inline uint64_t
+open_call(Recorder *recorder, Scope *scope)
+{
+    if (UNLIKELY(!recorder->enabled))
+        return NOT_RECORDED;
+    uint64_t run = recorder->run;
+    recorder_enter(recorder, scope, NULL);
+    return run;
+}
+
+/* Leaves it, unless the recorder was stopped or reset meanwhile, and so has left it already. */
+static inline void
+close_call(Recorder *recorder, Scope *scope, uint64_t run)
+{
+    if (LIKELY(recorder->run == run))
+        recorder_exit(recorder, scope, 0);
+}
+
+/* Our own callbacks. */
+
 static void
+forget_error(SavedError error)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    Py_XDECREF(error);
+#else
+    Py_XDECREF(error.type);
+    Py_XDECREF(error.value);
+    Py_XDECREF(error.traceback);
+#endif
+}
+
+/* The error that is set, as an exception with its traceback; it is set no more. */
+static PyObject *
+take_error(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL && traceback != NULL)
+        PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+#endif
+}
+
+/* What one of our callbacks raised goes to `failed`. But what is no Exception came out of a signal
+ * handler of the program's: it stays set, and -1 says so. */
+static int
+watch_note_failure(Watch *watch)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyObject *error = take_error();
+    PyObject *noted = error == NULL || watch->failed == NULL ? Py_NewRef(Py_None)
+                                                             : PyObject_CallOneArg(watch->failed, error);
+    Py_XDECREF(error);
+    if (noted == NULL && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    if (noted == NULL)
+        PyErr_Clear();
+    Py_XDECREF(noted);
+    return 0;
+}
+
+/* Calls one of our own callbacks, whatever the program is raising. -1: see watch_note_failure. */
+static int
 watch_call_back(Watch *watch, PyObject *callback, PyObject *const *arguments, size_t count)
 {
     uint64_t began_ns = recorder_now_ns(watch->recorder);
     SavedError error = save_error();
     PyObject *result = PyObject_Vectorcall(callback, arguments, count, NULL);
-    if (result == NULL) {
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        PyErr_NormalizeException(&type, &value, &trace);
-        PyObject *noted = value == NULL ? NULL : PyObject_CallOneArg(watch->failed, value);
-        if (noted == NULL)
-            PyErr_Clear();
-        Py_XDECREF(noted);
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-    }
+    int outcome = LIKELY(result != NULL) ? 0 : watch_note_failure(watch);
     Py_XDECREF(result);
+    if (LIKELY(outcome == 0))
+        restore_error(error);
+    else
+        forget_error(error);
+    watch->hook_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
+    return outcome;
+}
+
+/* Tells that a call has ended. Returns its result, NULL for one that raised. */
+static PyObject *
+watch_tell_end(Watch *watch, PyObject *callback, PyObject *first, PyObject *result, uint64_t duration_ns)
+{
+    SavedError error = save_error();
+    PyObject *duration = PyLong_FromUnsignedLongLong(duration_ns);
+    if (UNLIKELY(duration == NULL))
+        PyErr_Clear();
     restore_error(error);
-    watch->hook_ns += recorder_now_ns(watch->recorder) - began_ns;
+    if (UNLIKELY(duration == NULL))
+        return result;
+    PyObject *told[] = {first, result == NULL ? Py_None : result, duration,
+                        result == NULL ? Py_True : Py_False};
+    if (watch_call_back(watch, callback, told, 4) < 0)
+        Py_CLEAR(result);
+    Py_DECREF(duration);
+    return result;
 }
 
 /* Functions of torch that are a phase while they run. */
@@ -170,43 +343,40 @@ typedef struct {
     PyObject *begun, *ended;
 } Phased;
 
-static void backward_ended(WatchThread *thread, uint64_t duration_ns);
+static void backward_ended(WatchThread *thread, uint64_t began_ns, int raised);
 
 static __attribute__((noinline)) PyObject *
 phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *arguments, size_t count,
                     PyObject *keywords)
 {
     Watch *watch = phased->watch;
+    Scope *scope = watch->scopes[phased->phase];
     PyObject *first = PyVectorcall_NARGS(count) > 0 ? arguments[0] : Py_None;
-    if (phased->begun != NULL)
-        watch_call_back(watch, phased->begun, &first, 1);
-    int outer = thread->phase;
-    int recorded = watch->recorder->enabled;
+    if (phased->begun != NULL) {
+        if (watch_call_back(watch, phased->begun, &first, 1) < 0)
+            return NULL;
+        if (!watch->active)
+            return call_function(phased->base.function, arguments, count, keywords);
+    }
+    uint64_t starts = watch->starts;
+    int outer = thread->phase, found = thread->found;
+    int stands = thread->held && outer == phased->phase; /* named by the program itself */
     int outermost_backward = phased->phase == BACKWARD_PHASE && !thread->in_backward;
     uint64_t began_ns = thread_switch(thread, thread->held ? outer : phased->phase);
-    if (recorded)
-        recorder_enter(watch->recorder, watch->scopes[phased->phase], NULL);
+    thread->found = phased->phase;
+    uint64_t run = stands ? NOT_RECORDED : open_call(watch->recorder, scope);
     if (outermost_backward)
         thread->in_backward = 1;
     PyObject *result = call_function(phased->base.function, arguments, count, keywords);
-    if (outermost_backward) {
-        thread->in_backward = 0;
-        if (thread->marks_met > 0)
-            backward_ended(thread, recorder_now_ns(watch->recorder) - began_ns);
-    }
-    if (recorded && watch->recorder->enabled)
-        recorder_exit(watch->recorder, watch->scopes[phased->phase], 0);
+    if (outermost_backward && watch->starts == starts)
+        backward_ended(thread, began_ns, result == NULL);
+    close_call(watch->recorder, scope, run);
+    if (UNLIKELY(watch->starts != starts))
+        return result;
     uint64_t ended_ns = thread_switch(thread, outer);
-    if (phased->ended != NULL) {
-        PyObject *duration = PyLong_FromUnsignedLongLong(ended_ns - began_ns);
-        PyObject *told[] = {first, result == NULL ? Py_None : result, duration,
-                            result == NULL ? Py_True : Py_False};
-        if (duration != NULL)
-            watch_call_back(watch, phased->ended, told, 4);
-        else
-            PyErr_Clear();
-        Py_XDECREF(duration);
-    }
+    thread->found = found;
+    if (phased->ended != NULL && watch->active)
+        result = watch_tell_end(watch, phased->ended, first, result, elapsed_ns(began_ns, ended_ns));
     return result;
 }
 
@@ -216,7 +386,7 @@ phased_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *
     Phased *phased = (Phased *)self;
     if (LIKELY(phased->watch->active)) {
         WatchThread *thread = watch_thread(phased->watch);
-        if (LIKELY(thread != NULL) && !((phased->keeps >> thread->phase) & 1))
+        if (LIKELY(thread != NULL) && !((phased->keeps >> thread->found) & 1))
             return phased_call_watched(phased, thread, arguments, count, keywords);
     }
     return call_function(phased->base.function, arguments, count, keywords);
@@ -225,6 +395,7 @@ phased_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *
 static int
 phased_traverse(Phased *self, visitproc visit, void *arg)
 {
+    Py_VISIT(self->watch);
     Py_VISIT(self->begun);
     Py_VISIT(self->ended);
     return profiled_traverse(&self->base, visit, arg);
@@ -248,6 +419,8 @@ phased_dealloc(Phased *self)
     profiled_dealloc(&self->base);
 }
 
+/* What all wrappers are like. */
+
 /* Tables that others keep by function (torch's overrides, say) must find ours like theirs. */
 static PyObject *
 wrapper_compare(PyObject *one, PyObject *other, int operation)
@@ -266,22 +439,34 @@ wrapper_hash(PyObject *self)
     return PyObject_Hash(((Profiled *)self)->function);
 }
 
-static PyTypeObject Phased_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "pyrometer._native.core.Phased",
-    .tp_doc = "A function that is a phase of the program while it runs.",
-    .tp_base = &Profiled_Type,
-    .tp_basicsize = sizeof(Phased),
-    .tp_dealloc = (destructor)phased_dealloc,
-    .tp_vectorcall_offset = offsetof(Profiled, vectorcall),
-    .tp_call = PyVectorcall_Call,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
-                Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .tp_traverse = (traverseproc)phased_traverse,
-    .tp_clear = (inquiry)phased_clear,
-    .tp_richcompare = wrapper_compare,
-    .tp_hash = wrapper_hash,
-    .tp_descr_get = profiled_get,
+static PyObject *
+wrapper_repr(PyObject *self)
+{
+    return PyObject_Repr(((Profiled *)self)->function);
+}
+
+static PyObject *
+wrapper_reduce(PyObject *self, PyObject *nothing)
+{
+    PyObject *module = PyImport_ImportModule("pyrometer._native.wrapping");
+    if (module == NULL)
+        return NULL;
+    PyObject *reduced = PyObject_CallMethod(module, "reduced", "OO", self, ((Profiled *)self)->function);
+    Py_DECREF(module);
+    return reduced;
+}
+
+static PyObject *
+wrapper_copy(PyObject *self, PyObject *memo)
+{
+    return Py_NewRef(self);
+}
+
+static PyMethodDef wrapper_methods[] = {
+    {"__reduce__", wrapper_reduce, METH_NOARGS, NULL},
+    {"__copy__", wrapper_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", wrapper_copy, METH_O, NULL},
+    {NULL},
 };
 
 /* A new wrapper of the given type around a function, dressed like it; the rest is the caller's. */
@@ -306,5 +491,25 @@ wrapper_new(PyTypeObject *type, Watch *watch, PyObject *function, vectorcallfunc
     Py_DECREF(dressed);
     return wrapper;
 }
+
+static PyTypeObject Phased_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "pyrometer._native.core.Phased",
+    .tp_doc = "A function that is a phase of the program while it runs.",
+    .tp_base = &Profiled_Type,
+    .tp_basicsize = sizeof(Phased),
+    .tp_dealloc = (destructor)phased_dealloc,
+    .tp_vectorcall_offset = offsetof(Profiled, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = wrapper_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_traverse = (traverseproc)phased_traverse,
+    .tp_clear = (inquiry)phased_clear,
+    .tp_methods = wrapper_methods,
+    .tp_richcompare = wrapper_compare,
+    .tp_hash = wrapper_hash,
+    .tp_descr_get = profiled_get,
+};
 
 #endif

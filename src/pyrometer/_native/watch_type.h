@@ -19,20 +19,40 @@ watch_add_phase(Watch *watch, PyObject *name)
     return watch->phase_count++;
 }
 
+static int
+watch_traverse(Watch *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->failed);
+    Py_VISIT(self->tensor_type);
+    return 0;
+}
+
+static int
+watch_clear(Watch *self)
+{
+    Py_CLEAR(self->failed);
+    Py_CLEAR(self->tensor_type);
+    return 0;
+}
+
 static void
 watch_dealloc(Watch *self)
 {
+    PyObject_GC_UnTrack(self);
+    watch_clear(self);
+    watch_clear_entries(self);
+    free(self->marked);
+    for (WatchThread *thread = self->threads; thread != NULL;) {
+        WatchThread *next = thread->next;
+        thread_drop_path(thread);
+        thread->watch = NULL;
+        thread_let_go(thread, HELD_BY_WATCH);
+        thread = next;
+    }
     for (int i = 0; i < self->phase_count; i++)
         Py_XDECREF(self->scopes[i]);
     Py_XDECREF(self->untracked_forward);
     Py_XDECREF(self->recomputed);
-    watch_clear_entries(self);
-    free(self->marked);
-    for (WatchThread *thread = self->threads; thread != NULL; thread = thread->next)
-        thread->watch = NULL; /* a thread may still point at its own: left to it */
-    if (current_watch_thread != NULL && current_watch_thread->watch == NULL)
-        current_watch_thread = NULL;
-    Py_XDECREF(self->failed);
     Py_XDECREF(self->recorder);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -45,6 +65,9 @@ watch_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!O!O", names, &Recorder_Type, &recorder,
                                      &PyTuple_Type, &phases, &failed))
         return NULL;
+    if (PyTuple_GET_SIZE(phases) <= BACKWARD_PHASE)
+        return PyErr_Format(PyExc_ValueError, "a watch needs at least %d phases, not %zd", BACKWARD_PHASE + 1,
+                            PyTuple_GET_SIZE(phases));
     Watch *self = (Watch *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
@@ -76,13 +99,7 @@ watch_start(Watch *self, PyObject *nothing)
 {
     clock_calibrate();
     if (!self->active) {
-        uint64_t now_ns = recorder_now_ns(self->recorder);
-        for (WatchThread *thread = self->threads; thread != NULL; thread = thread->next) {
-            memset(thread->phase_ns, 0, sizeof thread->phase_ns);
-            memset(thread->phase_bytes, 0, sizeof thread->phase_bytes);
-            memset(thread->phase_allocations, 0, sizeof thread->phase_allocations);
-            thread_mark_switch(thread, now_ns);
-        }
+        watch_begin_anew(self);
         self->active = 1;
     }
     Py_RETURN_NONE;
@@ -99,6 +116,7 @@ watch_stop(Watch *self, PyObject *nothing)
 static PyObject *
 watch_reset(Watch *self, PyObject *nothing)
 {
+    watch_begin_anew(self);
     watch_clear_entries(self);
     forget_marked(self);
     self->hook_ns = self->timed_backward_passes = self->timed_backward_ns = 0;
@@ -158,8 +176,14 @@ watch_module_call(Watch *self, PyObject *arguments, PyObject *keywords)
     return (PyObject *)call;
 }
 
-/* What enter() hands out for leave(): the phase before, whether it was held, and what was entered. */
-#define TOKEN(outer, held, phase, recorded) ((outer) | (held) << 8 | (phase) << 9 | (recorded) << 17)
+/* What enter() hands out for leave(), from the lowest bit: the phase before, the one found before,
+ * the one entered, whether it was held before, and how often watch and recorder had been switched. */
+#define PHASE_BITS 5
+#define STARTS_SHIFT (3 * PHASE_BITS + 1)
+#define STARTS_BITS 22
+#define RUN_SHIFT (STARTS_SHIFT + STARTS_BITS)
+#define RUN_BITS 24
+#define LOW_BITS(value, bits) ((uint64_t)(value) & ((1u << (bits)) - 1))
 
 static PyObject *
 watch_enter(Watch *self, PyObject *arguments)
@@ -172,30 +196,40 @@ watch_enter(Watch *self, PyObject *arguments)
     WatchThread *thread = self->active ? watch_thread(self) : NULL;
     if (thread == NULL)
         return PyLong_FromLong(-1);
-    int outer = thread->phase, held = thread->held, recorded = self->recorder->enabled;
+    int outer = thread->phase, held = thread->held;
+    uint64_t token = (uint64_t)outer | (uint64_t)thread->found << PHASE_BITS |
+                     (uint64_t)phase << 2 * PHASE_BITS | (uint64_t)held << 3 * PHASE_BITS |
+                     LOW_BITS(self->starts, STARTS_BITS) << STARTS_SHIFT;
     thread_switch(thread, held && !hold ? outer : phase);
-    thread->held = held || hold;
-    if (recorded)
-        recorder_enter(self->recorder, self->scopes[phase], NULL);
-    return PyLong_FromLong(TOKEN(outer, held, phase, recorded));
+    if (hold)
+        thread->held = 1;
+    else
+        thread->found = phase;
+    int stands = held && outer == phase;
+    uint64_t run = stands ? NOT_RECORDED : open_call(self->recorder, self->scopes[phase]);
+    return PyLong_FromUnsignedLongLong(token | LOW_BITS(run + 1, RUN_BITS) << RUN_SHIFT);
 }
 
 static PyObject *
 watch_leave(Watch *self, PyObject *argument)
 {
-    long token = PyLong_AsLong(argument);
+    long long token = PyLong_AsLongLong(argument);
     if (token == -1 && PyErr_Occurred())
         return NULL;
-    int outer = token & 0xff, phase = token >> 9 & 0xff;
-    if (token < 0 || outer >= self->phase_count || phase >= self->phase_count)
+    int outer = (int)LOW_BITS(token, PHASE_BITS), found = (int)LOW_BITS(token >> PHASE_BITS, PHASE_BITS);
+    int phase = (int)LOW_BITS(token >> 2 * PHASE_BITS, PHASE_BITS), count = self->phase_count;
+    if (token < 0 || !self->active || outer >= count || found >= count || phase >= count)
         Py_RETURN_NONE;
-    WatchThread *thread = self->active ? watch_thread(self) : NULL;
+    if ((uint64_t)token >> RUN_SHIFT == LOW_BITS(self->recorder->run + 1, RUN_BITS))
+        recorder_exit(self->recorder, self->scopes[phase], 0);
+    if (LOW_BITS(token >> STARTS_SHIFT, STARTS_BITS) != LOW_BITS(self->starts, STARTS_BITS))
+        Py_RETURN_NONE;
+    WatchThread *thread = watch_thread(self);
     if (thread == NULL)
         Py_RETURN_NONE;
-    if (token >> 17 & 1 && self->recorder->enabled)
-        recorder_exit(self->recorder, self->scopes[phase], 0);
     thread_switch(thread, outer);
-    thread->held = token >> 8 & 1;
+    thread->found = found;
+    thread->held = (int)(token >> 3 * PHASE_BITS & 1);
     Py_RETURN_NONE;
 }
 
@@ -235,7 +269,7 @@ watch_set_tensor_type(Watch *self, PyObject *type)
 {
     if (!PyType_Check(type))
         return PyErr_Format(PyExc_TypeError, "%R is not a type", type);
-    Py_XSETREF(tensor_type, Py_NewRef(type));
+    Py_XSETREF(self->tensor_type, Py_NewRef(type));
     Py_RETURN_NONE;
 }
 
@@ -248,7 +282,11 @@ watch_get_detail(Watch *self, void *closure)
 static int
 watch_set_detail(Watch *self, PyObject *value, void *closure)
 {
-    long detail = value == NULL ? -1 : PyLong_AsLong(value);
+    if (value == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "the detail cannot be deleted");
+        return -1;
+    }
+    long detail = PyLong_AsLong(value);
     if (detail < NO_DETAIL || detail > SIZES) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_ValueError, "there is no detail %R", value);
@@ -300,7 +338,9 @@ static PyTypeObject Watch_Type = {
     .tp_doc = "Knows what each thread is at: phases that exclude each other, and modules under them.",
     .tp_basicsize = sizeof(Watch),
     .tp_dealloc = (destructor)watch_dealloc,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_traverse = (traverseproc)watch_traverse,
+    .tp_clear = (inquiry)watch_clear,
     .tp_methods = watch_methods,
     .tp_getset = watch_attributes,
     .tp_new = watch_new,
@@ -315,7 +355,7 @@ watch_prepare(void)
     name_register_prehook = PyUnicode_InternFromString("register_prehook");
     if (name_grad_fn == NULL || name_sequence_number == NULL || name_register_prehook == NULL)
         return -1;
-    return pthread_key_create(&watch_thread_key, watch_thread_ended);
+    return pthread_key_create(&watch_threads_key, watch_thread_ended);
 }
 
 #endif
