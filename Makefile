@@ -16,7 +16,7 @@ EXTRAS := dev
 TYPED := src
 KEEP_TORCH := and not torch
 else
-EXTRAS := torch,dev
+EXTRAS := torch,dev,integration
 TYPED :=
 KEEP_TORCH :=
 endif
@@ -27,7 +27,7 @@ INPUTS := pyproject.toml constraints.txt $(wildcard src/pyrometer/_native/*.c sr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check sanitize bench format clean
+.PHONY: help demo test test-all check sanitize bench bench-run format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r target text; do \
@@ -55,6 +55,9 @@ sanitize: $(INSTALLED) ## the C core under AddressSanitizer and UBSan
 
 bench: .venv/.installed-peers ## what a scope costs, beside other profilers
 	$(BIN)/python benchmarks/cost_of_a_scope.py
+
+bench-run: .venv/.installed-peers ## what a run costs training programs, beside other profilers
+	$(BIN)/python benchmarks/cost_on_training.py
 
 format: $(INSTALLED) ## rewrite the sources in the one format, and fix what ruff can
 	$(BIN)/ruff check --fix
