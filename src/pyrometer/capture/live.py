@@ -26,7 +26,7 @@ from pyrometer.units import compact_count, format_duration
 
 SHOWN_EVERY_NS = 500_000_000
 QUIET_BEFORE_NS = 2_000_000_000
-"""So long must a program have run, and said nothing, before the line appears."""
+"""So long must a program have made steps, and said nothing, before the line appears."""
 PLAIN_EVERY_NS = 10_000_000_000
 """Where a line cannot be cleared again, each is one of its own, and they come less often."""
 
@@ -130,7 +130,7 @@ class LiveLine:
         self._columns = columns or _terminal_columns
         self._shown = False
         self._line_is_open = False
-        self._due_ns = clock_ns() + QUIET_BEFORE_NS
+        self._due_ns = 0
         self._history: deque[Progress] = deque(maxlen=_AVERAGED_OVER_LINES)
         self._watched: list[tuple[TextIO, dict[str, Callable[..., object]]]] = []
         self._closed = False
@@ -166,6 +166,9 @@ class LiveLine:
 
     def _show(self, progress: Progress) -> None:
         self._history.append(progress)
+        if len(self._history) == 1:  # the first step, which waits for the others
+            self._due_ns = self._clock_ns() + QUIET_BEFORE_NS
+            return
         self._due_ns = self._clock_ns() + (SHOWN_EVERY_NS if self._style.clears else PLAIN_EVERY_NS)
         # Half a line of the program's is not ours to clear, and from the background a terminal may
         # refuse what is written, by stopping the program.
