@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyrometer.capture.import_watch import when_imported
 from pyrometer.capture.losses import note_failure, note_loss
@@ -35,6 +35,8 @@ _LOOKERS = (
 
 _WRAPPED = "__wrapped__"
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 
 class CompilationWatch:
     """Suspends ``patches`` while torch looks at the program's code; installed once torch is there.
@@ -48,11 +50,11 @@ class CompilationWatch:
         self._patches = Patches()
         self._hooks = Patches()
         self._cancel: list[Callable[[], None]] = []
-        self._counters: dict[str, Counter[str]] = {}
-        self._seen: Counter[tuple[str, str]] = Counter()
-        self._graphs = 0
+        self._counters: dict[str, dict[str, int]] = {}
+        self._graphs = self._graphs_seen = 0
+        self._breaks: dict[str, int] = {}
+        self._breaks_seen: dict[str, int] = {}
         self._recompilations = 0
-        self._breaks: Counter[str] = Counter()
         self._compile_ns = 0
         self._began_ns: int | None = None
 
@@ -69,7 +71,6 @@ class CompilationWatch:
         for cancel in self._cancel:
             cancel()
         self._cancel.clear()
-        self._collect()
         self._hooks.remove()
         self._ended()
 
@@ -79,14 +80,15 @@ class CompilationWatch:
         compile_ns = self._compile_ns
         if self._began_ns is not None:
             compile_ns += max(self._clock_ns() - self._began_ns, 0)
-        if not (self._graphs or self._breaks or compile_ns):
+        breaks = Counter(self._breaks)
+        if not (self._graphs or breaks.total() or compile_ns):
             return None
         return Compilation(
             graphs=self._graphs,
-            graph_breaks=self._breaks.total(),
+            graph_breaks=breaks.total(),
             recompilations=self._recompilations,
             compile_ns=compile_ns,
-            break_reasons=tuple(self._breaks.most_common(_REASONS_SHOWN)),
+            break_reasons=tuple((+breaks).most_common(_REASONS_SHOWN)),
         )
 
     # What is hooked.
@@ -105,20 +107,23 @@ class CompilationWatch:
         self._hooks.replace(owner, name, look)
 
     def _hook_dynamo(self, _: ModuleType) -> None:
+        # Our own functions run inside compiled code too, and Dynamo would compile them.
+        importlib.import_module("torch._dynamo.trace_rules").add("pyrometer")
         callback = importlib.import_module("torch._dynamo.callback")
         guards = importlib.import_module("torch._dynamo.guards")
         self._counters = importlib.import_module("torch._dynamo.utils").counters
-        self._seen = self._count()
+        self._collect()
+        self._graphs, self._breaks = 0, {}
         handler = callback.callback_handler
         # Not registered as callbacks: torch._dynamo.reset() forgets those.
         run_start_callbacks, run_end_callbacks = handler.run_start_callbacks, handler.run_end_callbacks
 
         def start(*arguments: Any) -> None:
-            self._began()
+            _undisturbed(self._began)
             run_start_callbacks(*arguments)
 
         def end(*arguments: Any) -> None:
-            self._ended()
+            _undisturbed(self._ended)
             run_end_callbacks(*arguments)
 
         self._hooks.replace(handler, "run_start_callbacks", start)
@@ -133,7 +138,7 @@ class CompilationWatch:
 
         self._hooks.replace(guards.CheckFunctionManager, "__init__", build)
 
-    # What happens then: none of it may raise.
+    # What happens then.
 
     @contextlib.contextmanager
     def _suspended(self) -> Iterator[None]:
@@ -147,6 +152,7 @@ class CompilationWatch:
     def _began(self) -> None:
         """Compiling begins, on any thread; Dynamo tells of the first only, while several do."""
         if self._began_ns is None:
+            self._collect()
             self._show_through()
             self._patches.suspend()
             self._began_ns = self._clock_ns()
@@ -156,6 +162,7 @@ class CompilationWatch:
             self._compile_ns += max(self._clock_ns() - self._began_ns, 0)
             self._began_ns = None
             self._patches.resume()
+            self._collect()
 
     def _show_through(self) -> None:
         """Have Dynamo see the program's function in ours, for a program that has taken ours by its name."""
@@ -171,7 +178,7 @@ class CompilationWatch:
     def _guards_built(self, manager: Any, code: Any) -> None:
         eval_frame = importlib.import_module("torch._dynamo.eval_frame")
         try:
-            if eval_frame._debug_get_cache_entry_list(code):
+            if eval_frame._debug_get_cache_entry_list(code):  # noqa: SLF001 - there is no other way to ask
                 self._recompilations += 1
             guarded = _ids_guarded(str(manager.guard_manager))
         except Exception as error:  # noqa: BLE001 - what cannot be checked stays off
@@ -180,31 +187,57 @@ class CompilationWatch:
         for owner, name, theirs in self._patches:
             if guarded is None or guarded & {id(theirs), id(getattr(theirs, "__code__", None))}:
                 self._patches.retire(owner, name)
-                place = getattr(owner, "__qualname__", getattr(owner, "__name__", repr(owner)))
-                note_loss("torch.compile", f"no longer timed, being inside compiled code: {place}.{name}")
+                place = f"{theirs.__module__}.{theirs.__qualname__}"
+                note_loss("torch.compile", f"no longer timed, being inside compiled code: {place}")
 
     # What was counted.
 
-    def _count(self) -> Counter[tuple[str, str]]:
-        # Not by [], which would add what is absent.
-        graphs = self._counters.get("stats", Counter()).get("unique_graphs", 0)
-        breaks = self._counters.get("graph_break", Counter())
-        return Counter(
-            {("graphs", ""): graphs} | {("breaks", reason): count for reason, count in breaks.items()}
-        )
-
     def _collect(self) -> None:
-        """Add what the counters grew by; the program may have cleared them meanwhile."""
-        now, seen = self._count(), self._seen
-        self._seen = now
-        for (kind, reason), count in now.items():
-            grown = count - seen[kind, reason] if count >= seen[kind, reason] else count
-            if kind == "graphs":
-                self._graphs += grown
-            elif grown:
-                first_line = reason.strip().partition("\n")[0]
-                known = first_line in self._breaks or len(self._breaks) < _REASONS_KEPT
-                self._breaks[first_line if known else "others"] += grown
+        """Add what the counters grew by: often, since the program may clear them in between."""
+        # Not by [], which would add what is absent.
+        graphs = self._counters.get("stats", {}).get("unique_graphs", 0)
+        breaks = dict(self._counters.get("graph_break", {}))
+        self._graphs += _growth(self._graphs_seen, graphs)
+        for reason, count in breaks.items():
+            grown = _growth(self._breaks_seen.get(reason, 0), count)
+            first_line = reason.strip().partition("\n")[0]
+            if first_line not in self._breaks and len(self._breaks) >= _REASONS_KEPT:
+                first_line = "others"
+            self._breaks[first_line] = self._breaks.get(first_line, 0) + grown
+        self._graphs_seen, self._breaks_seen = graphs, breaks
+
+
+def _undisturbed(work: Callable[[], None]) -> None:
+    """Do work of ours without raising, and without Dynamo compiling what it calls.
+
+    Dynamo holds a lock around its callbacks, which it would wait for in vain.
+    """
+    set_eval_frame = importlib.import_module("torch._C._dynamo.eval_frame").set_eval_frame
+    theirs = set_eval_frame(None)
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001 - the program compiles all the same
+        note_failure("torch.compile", "a compilation was not seen", error)
+    finally:
+        set_eval_frame(theirs)
+
+
+def unseen_by_dynamo(function: _Function) -> _Function:
+    """A hook of ours that Dynamo takes for one that does nothing, where it compiles the call of it."""
+    function._torchdynamo_inline = _do_nothing  # type: ignore[attr-defined]  # noqa: SLF001 - Dynamo's own mark
+    return function
+
+
+def _do_nothing(*_: object) -> None:
+    return None
+
+
+# As if outside our package, in which it compiles nothing.
+_do_nothing.__code__ = _do_nothing.__code__.replace(co_filename="<hook>")
+
+
+def _growth(before: int, now: int) -> int:
+    return now - before if now >= before else now
 
 
 def _ids_guarded(guards: str) -> set[int]:
@@ -218,13 +251,12 @@ def _ids_guarded(guards: str) -> set[int]:
 
 
 def _show_through(ours: Any, theirs: Any) -> None:
-    eval_frame = importlib.import_module("torch._dynamo.eval_frame")
     if isinstance(ours, FunctionType):
-        ours._torchdynamo_inline = theirs  # type: ignore[attr-defined]
-        eval_frame.skip_code(ours.__code__)
+        ours._torchdynamo_inline = theirs  # type: ignore[attr-defined]  # noqa: SLF001 - Dynamo's own mark
         return
     builder = importlib.import_module("torch._dynamo.variables.builder")
-    builder.VariableBuilder._type_dispatch().setdefault(type(ours), _build_variable)
+    dispatch = builder.VariableBuilder._type_dispatch()  # noqa: SLF001 - it takes no other types
+    dispatch.setdefault(type(ours), _build_variable)
 
 
 def _build_variable(builder: Any, ours: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyrometer._native import Watch
 from pyrometer.capture.losses import note_failure
 from pyrometer.capture.patches import Patches
+from pyrometer.capture.torch_compilation import unseen_by_dynamo
 from pyrometer.record.torch_run import PHASES
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class OptimizerHooks:
             steps = self._local.steps = []
         return steps
 
+    @unseen_by_dynamo
     def _before(self, optimizer: object, _arguments: object, _keywords: object) -> None:
         try:
             self.settle()
@@ -136,6 +138,7 @@ class OptimizerHooks:
         except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
             note_failure("torch", "a step of an optimizer was not seen", error)
 
+    @unseen_by_dynamo
     def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
         try:
             open_steps = self._open_steps()
