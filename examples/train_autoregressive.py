@@ -181,7 +181,7 @@ def train_step(replica: LanguageModel, shard: Tensor) -> float:
         loss = functional.cross_entropy(scores.flatten(0, 1), shard[:, 1:].flatten())
     with pyrometer.scope("Backward_Pass"):
         replica.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
+        loss.backward()
     return loss.item()
 
 

@@ -55,7 +55,7 @@ def train_epoch(
             total_loss += loss.item()
         with pyrometer.scope("backward"):
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch gives it no types
+            loss.backward()
         with pyrometer.scope("optimizer"):
             optimizer.step()
     return total_loss / len(loader)
