@@ -23,7 +23,7 @@ import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import recording, termination, torch_watch
+from pyrometer.capture import memory, recording, termination, torch_watch
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -99,6 +99,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         software=collect_software(),
         outcome=outcome,
         strands=strands_in(snapshot),
+        memory=memory.series.record(),
         torch=None if watch is None else watch.record(),
         losses=losses_in(snapshot),
         cost=OwnCost(
@@ -167,11 +168,15 @@ class Session:
         self._error_before = last_error()
         self._clean_process = CleanProcess()
         self._checkpoints = Checkpoints(
-            save=self._save, terminated=self._on_termination, interval_s=checkpoint_interval_s
+            save=self._save,
+            terminated=self._on_termination,
+            interval_s=checkpoint_interval_s,
+            tick=memory.series.tick,
         )
 
     def start(self) -> None:
         """Begin to record; called on the main thread."""
+        memory.series.begin()
         recording.start()
         # Registered before the program's own callbacks, so called after them.
         atexit.register(self._on_exit)

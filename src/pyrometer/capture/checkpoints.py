@@ -7,9 +7,7 @@ forks beside threads.
 
 import _thread
 import contextlib
-import fcntl
 import os
-import resource
 import select
 import signal
 import time
@@ -17,26 +15,36 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyrometer.capture import termination
+from pyrometer.capture.descriptors import high_pipe
 from pyrometer.capture.losses import note_failure
 
 
 class Checkpoints:
-    """Calls ``save`` every ``interval_s``, and ``terminated`` once when SIGTERM has come."""
+    """Calls ``save`` every ``interval_s``, and ``terminated`` once when SIGTERM has come.
+
+    ``tick`` is called more often: it says itself after how many seconds.
+    """
 
     def __init__(
-        self, *, save: Callable[[], None], terminated: Callable[[], None], interval_s: float
+        self,
+        *,
+        save: Callable[[], None],
+        terminated: Callable[[], None],
+        interval_s: float,
+        tick: Callable[[], float] | None = None,
     ) -> None:
         self._save = save
         self._terminated = terminated
         self._interval_s = interval_s
-        self._read_fd, self._write_fd = _high_pipe()
+        self._tick = tick
+        self._read_fd, self._write_fd = high_pipe()
         self._stopping = False
         self._running = False
         self._unheard = False
         self._ended = _thread.allocate_lock()
         self._thread_id: int | None = None
         self.cost_ns = 0
-        """Time spent saving, so far."""
+        """Time spent saving, and in ticks, so far."""
 
     def watch_termination(self) -> None:
         """Have SIGTERM announced here; on the main thread only."""
@@ -106,7 +114,7 @@ class Checkpoints:
         poll.register(self._read_fd, select.POLLIN)
         deadline_s = time.monotonic() + self._interval_s
         while (left_s := deadline_s - time.monotonic()) > 0:
-            for _, happened in poll.poll(left_s * 1_000):
+            for _, happened in poll.poll(min(left_s, self._ticked()) * 1_000):
                 if not happened & select.POLLIN:
                     termination.unwatch()
                     raise OSError("the program closed our pipe")
@@ -120,6 +128,15 @@ class Checkpoints:
                     return b"S"
         return b""
 
+    def _ticked(self) -> float:
+        """The seconds until the next tick."""
+        if self._tick is None:
+            return self._interval_s
+        began_ns = time.perf_counter_ns()
+        next_s = self._tick()
+        self.cost_ns += time.perf_counter_ns() - began_ns
+        return next_s
+
     def _save_once(self) -> None:
         began_ns = time.perf_counter_ns()
         try:
@@ -127,19 +144,6 @@ class Checkpoints:
         except Exception as error:  # noqa: BLE001 - a full disk must not end the program
             note_failure("checkpoints", "a checkpoint was not written", error)
         self.cost_ns += time.perf_counter_ns() - began_ns
-
-
-def _high_pipe() -> tuple[int, int]:
-    """A pipe away from the small numbers, which the program expects to get for its own files."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = min(limit, 1_024) - 24 if limit > 0 else 1_000
-    ends = os.pipe()
-    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, max(lowest, 3)) for end in ends]
-    for end in ends:
-        os.close(end)
-    for end in high:
-        os.set_blocking(end, False)
-    return high[0], high[1]
 
 
 def _wait_for_thread(thread_id: int | None) -> None:
