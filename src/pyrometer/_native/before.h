@@ -11,13 +11,18 @@ typedef struct {
     PyObject *hook;
     PyObject *function;
     unsigned long long failures;
+    int sparing; /* the hook is left out while spare_hooks is set */
     vectorcallfunc vectorcall;
 } Before;
+
+static int spare_hooks;
 
 static PyObject *
 before_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *keywords)
 {
     Before *before = (Before *)self;
+    if (before->sparing && spare_hooks)
+        return PyObject_Vectorcall(before->function, arguments, count, keywords);
     PyObject *answer =
         PyObject_Vectorcall(before->hook, arguments, (size_t)PyVectorcall_NARGS(count), NULL);
     if (answer == NULL) {
@@ -32,13 +37,15 @@ static PyObject *
 before_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
     PyObject *hook, *function;
-    if (!PyArg_ParseTuple(arguments, "OO", &hook, &function))
+    int sparing = 0;
+    if (!PyArg_ParseTuple(arguments, "OO|p", &hook, &function, &sparing))
         return NULL;
     Before *self = (Before *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->hook = Py_NewRef(hook);
     self->function = Py_NewRef(function);
+    self->sparing = sparing;
     self->vectorcall = before_call;
     return (PyObject *)self;
 }
@@ -83,7 +90,7 @@ static PyMemberDef before_members[] = {
 static PyTypeObject Before_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "pyrometer._native.core.Before",
-    .tp_doc = "Before(hook, function): calls the hook, whose errors are only counted, then the function.",
+    .tp_doc = "Before(hook, function, sparing=False): calls the hook, whose errors are only counted, then the function. A sparing one calls it only in steps that a watch looks at closely.",
     .tp_basicsize = sizeof(Before),
     .tp_dealloc = (destructor)before_dealloc,
     .tp_vectorcall_offset = offsetof(Before, vectorcall),

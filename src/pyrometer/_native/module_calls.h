@@ -3,6 +3,7 @@
 #define PYROMETER_MODULE_CALLS_H
 
 #include "backward.h"
+#include "loop.h"
 
 #define MEASURED_CALLS 4
 
@@ -12,6 +13,7 @@ typedef struct ModuleEntry {
     Scope *scope;
     int is_loss;
     int measured; /* calls whose sizes were taken */
+    int learned;  /* Python has seen it return */
 } ModuleEntry;
 
 typedef struct {
@@ -348,7 +350,10 @@ call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyOb
     int tracks = asks_true(watch, call->tracks_gradients);
     if (tracks < 0)
         return NULL;
-    if (!is_loss) {
+    int noted = is_loss || loop_root_begun(watch, thread, scope, tracks);
+    if (!noted) {
+        if (loop_hand_over(watch, thread) < 0)
+            return NULL;
         PyObject *told = tracks ? Py_True : Py_False;
         if (tell_of_call(watch, call->root_begun, NULL, arguments, count, keywords, told) < 0)
             return NULL;
@@ -367,9 +372,16 @@ call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyOb
         return result;
     uint64_t ended_ns = thread_switch(thread, outer);
     thread->found = found;
-    if (!is_loss && watch->active)
-        result = watch_tell_end(watch, call->root_ended, arguments[0], result, elapsed_ns(began_ns, ended_ns));
-    return result;
+    if (is_loss || !watch->active)
+        return result;
+    ModuleEntry *entry = watch_lookup(watch, arguments[0]);
+    if (noted && entry != NULL && entry->learned)
+        return result;
+    if (entry != NULL)
+        entry->learned = result != NULL;
+    if (loop_hand_over(watch, thread) < 0)
+        Py_CLEAR(result);
+    return watch_tell_end(watch, call->root_ended, arguments[0], result, elapsed_ns(began_ns, ended_ns));
 }
 
 static PyObject *

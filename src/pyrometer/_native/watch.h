@@ -7,11 +7,12 @@
 #include <pthread.h>
 
 #include "allocations.h"
+#include "before.h"
 #include "profiled.h"
 
 #define MAX_PHASES 32
 /* The order in which Python names the phases: record/torch_run.py, behind "other". */
-enum { OTHER_PHASE = 0, FORWARD_PHASE = 3, LOSS_PHASE = 4, BACKWARD_PHASE = 5 };
+enum { OTHER_PHASE = 0, FORWARD_PHASE = 3, LOSS_PHASE = 4, BACKWARD_PHASE = 5, OPTIMIZER_PHASE = 7 };
 #define MAX_MODULE_DEPTH 256
 
 /* Sizes of calls are taken; with marks, so is the backward pass by module. */
@@ -25,6 +26,48 @@ typedef struct {
     Scope *scope;
     uint64_t first_sequence; /* the first autograd node made inside has this number or a higher one */
 } OpenModule;
+
+/* What the usual loop is made of: loop.h. */
+#define MAX_STRETCHES 64
+#define MAX_LOOP_ROOTS 4
+#define MAX_OPEN_STEPS 8
+#define MAX_KNOWN_OPTIMIZERS 8
+#define CATCH_UP_NS 100000000
+
+/* What has happened up to an optimizer's return, or up to now. */
+typedef struct {
+    int fetch_begun;
+    unsigned int batches, forward_calls, backward_passes;
+    int64_t samples, tokens; /* -1: not known */
+    int root_count;
+    PyObject *roots[MAX_LOOP_ROOTS];
+    PyObject *optimizer; /* its name; NULL up to now */
+    uint64_t ended_ns;
+} LoopStretch;
+
+typedef struct {
+    PyObject *optimizer; /* compared, never followed */
+    int outer, found, depth;
+    uint64_t run;
+} OpenStep;
+
+typedef struct {
+    unsigned long thread_id;
+    int python_ahead; /* Python knows more of the stretch under way than stands here */
+    PyObject *iterator; /* of a loader whose batches need no closer look; compared, never followed */
+    LoopStretch now;
+    LoopStretch done[MAX_STRETCHES];
+    uint64_t *figures; /* of those that are done: time, bytes and allocations by phase */
+    int done_count;
+    uint64_t caught_up_ns;
+    uint64_t fetches, wait_ns;
+    OpenStep open_steps[MAX_OPEN_STEPS];
+    int open_count;
+} Loop;
+
+typedef struct {
+    PyObject *optimizer, *weak, *name;
+} KnownOptimizer;
 
 /* Who still points at a WatchThread: the last to let go frees it. */
 enum { HELD_BY_THREAD = 1, HELD_BY_WATCH = 2 };
@@ -47,6 +90,7 @@ typedef struct WatchThread {
     uint64_t backward_run; /* of the recorder, in which they were opened */
     int in_backward;
     uint64_t marks_met; /* in this backward pass */
+    Loop loop;
 } WatchThread;
 
 typedef struct Watch {
@@ -68,6 +112,11 @@ typedef struct Watch {
     size_t entry_capacity, entry_count;
     uint64_t *marked; /* nodes marked in this step: an open hash set, 0 is free */
     size_t marked_capacity, marked_count;
+    PyObject *catch_up;    /* (thread_id, stretches, now, fetches, wait_ns), or NULL: Python is told of all */
+    PyObject *token_types; /* what numbers tokens are */
+    uint64_t stretches_due; /* Python wants to catch up after so many */
+    KnownOptimizer optimizers[MAX_KNOWN_OPTIMIZERS];
+    unsigned next_optimizer;
 } Watch;
 
 THREAD_LOCAL WatchThread *current_watch_thread;
@@ -107,10 +156,13 @@ thread_drop_path(WatchThread *thread)
         Py_DECREF(thread->backward_path[--thread->backward_depth]);
 }
 
+static void loop_forget(Loop *loop);
+
 static void
 thread_begin_anew(WatchThread *thread, uint64_t now_ns)
 {
     thread_drop_path(thread);
+    loop_forget(&thread->loop);
     thread->phase = thread->found = OTHER_PHASE;
     thread->held = thread->in_backward = 0;
     thread->module_depth = 0;
@@ -171,6 +223,7 @@ watch_find_thread(Watch *watch)
             first = found;
             thread_begin_anew(found, now_ns);
             thread_look_at_allocations(found);
+            found->loop.thread_id = PyThread_get_thread_ident();
         }
     }
     pthread_setspecific(watch_threads_key, first);
@@ -193,8 +246,9 @@ watch_begin_anew(Watch *watch)
     watch->starts++;
     for (WatchThread *thread = watch->threads; thread != NULL; thread = thread->next)
         thread_begin_anew(thread, now_ns);
-    if (current_watch_thread != NULL && current_watch_thread->watch == watch)
-        thread_look_at_allocations(current_watch_thread);
+    WatchThread *here = watch_thread(watch); /* the others are watched from where they are first seen */
+    if (here != NULL)
+        thread_look_at_allocations(here);
 }
 
 /* Charge the time since the last switch to the phase it was spent in. Returns now. */
@@ -341,8 +395,16 @@ typedef struct {
     int phase;
     uint32_t keeps; /* phases, by number, that stay what they are while this function runs in them */
     PyObject *begun, *ended;
+    int event; /* what it means in the usual loop */
 } Phased;
 
+enum { NO_EVENT = 0, FETCH_EVENT = 1, BACKWARD_EVENT = 2 };
+
+static int loop_hand_over(Watch *watch, WatchThread *thread);
+static int loop_fetch_begun(Watch *watch, WatchThread *thread, PyObject *iterator);
+static int loop_fetched(Watch *watch, WatchThread *thread, PyObject *batch, uint64_t wait_ns);
+static int loop_backward_ended(Watch *watch, WatchThread *thread);
+static void settle_optimizers(Watch *watch, WatchThread *thread);
 static void backward_ended(WatchThread *thread, uint64_t began_ns, int raised);
 
 static __attribute__((noinline)) PyObject *
@@ -352,7 +414,15 @@ phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *argume
     Watch *watch = phased->watch;
     Scope *scope = watch->scopes[phased->phase];
     PyObject *first = PyVectorcall_NARGS(count) > 0 ? arguments[0] : Py_None;
+    int noted = 0;
     if (phased->begun != NULL) {
+        settle_optimizers(watch, thread);
+        noted = phased->event == FETCH_EVENT && loop_fetch_begun(watch, thread, first);
+    }
+    if (phased->begun != NULL && !noted) {
+        if (loop_hand_over(watch, thread) < 0)
+            return NULL;
+        thread->loop.iterator = NULL;
         if (watch_call_back(watch, phased->begun, &first, 1) < 0)
             return NULL;
         if (!watch->active)
@@ -375,9 +445,17 @@ phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *argume
         return result;
     uint64_t ended_ns = thread_switch(thread, outer);
     thread->found = found;
-    if (phased->ended != NULL && watch->active)
-        result = watch_tell_end(watch, phased->ended, first, result, elapsed_ns(began_ns, ended_ns));
-    return result;
+    if (phased->ended == NULL || !watch->active)
+        return result;
+    if (result != NULL) {
+        if (noted && loop_fetched(watch, thread, result, elapsed_ns(began_ns, ended_ns)))
+            return result;
+        if (phased->event == BACKWARD_EVENT && loop_backward_ended(watch, thread))
+            return result;
+    }
+    if (loop_hand_over(watch, thread) < 0)
+        Py_CLEAR(result);
+    return watch_tell_end(watch, phased->ended, first, result, elapsed_ns(began_ns, ended_ns));
 }
 
 static PyObject *

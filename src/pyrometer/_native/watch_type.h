@@ -24,6 +24,8 @@ watch_traverse(Watch *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->failed);
     Py_VISIT(self->tensor_type);
+    Py_VISIT(self->catch_up);
+    Py_VISIT(self->token_types);
     return 0;
 }
 
@@ -32,6 +34,8 @@ watch_clear(Watch *self)
 {
     Py_CLEAR(self->failed);
     Py_CLEAR(self->tensor_type);
+    Py_CLEAR(self->catch_up);
+    Py_CLEAR(self->token_types);
     return 0;
 }
 
@@ -45,12 +49,19 @@ watch_dealloc(Watch *self)
     for (WatchThread *thread = self->threads; thread != NULL;) {
         WatchThread *next = thread->next;
         thread_drop_path(thread);
+        loop_forget(&thread->loop);
+        free(thread->loop.figures);
+        thread->loop.figures = NULL;
         thread->watch = NULL;
         thread_let_go(thread, HELD_BY_WATCH);
         thread = next;
     }
     for (int i = 0; i < self->phase_count; i++)
         Py_XDECREF(self->scopes[i]);
+    for (int i = 0; i < MAX_KNOWN_OPTIMIZERS; i++) {
+        Py_XDECREF(self->optimizers[i].weak);
+        Py_XDECREF(self->optimizers[i].name);
+    }
     Py_XDECREF(self->untracked_forward);
     Py_XDECREF(self->recomputed);
     Py_XDECREF(self->recorder);
@@ -65,8 +76,8 @@ watch_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!O!O", names, &Recorder_Type, &recorder,
                                      &PyTuple_Type, &phases, &failed))
         return NULL;
-    if (PyTuple_GET_SIZE(phases) <= BACKWARD_PHASE)
-        return PyErr_Format(PyExc_ValueError, "a watch needs at least %d phases, not %zd", BACKWARD_PHASE + 1,
+    if (PyTuple_GET_SIZE(phases) <= OPTIMIZER_PHASE)
+        return PyErr_Format(PyExc_ValueError, "a watch needs at least %d phases, not %zd", OPTIMIZER_PHASE + 1,
                             PyTuple_GET_SIZE(phases));
     Watch *self = (Watch *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -110,6 +121,7 @@ watch_stop(Watch *self, PyObject *nothing)
 {
     self->active = 0;
     self->detail = NO_DETAIL;
+    spare_hooks = 0;
     Py_RETURN_NONE;
 }
 
@@ -134,9 +146,9 @@ static PyObject *
 watch_phased(Watch *self, PyObject *arguments)
 {
     PyObject *function, *begun, *ended;
-    int phase;
+    int phase, event = NO_EVENT;
     unsigned int keeps;
-    if (!PyArg_ParseTuple(arguments, "OiIOO", &function, &phase, &keeps, &begun, &ended))
+    if (!PyArg_ParseTuple(arguments, "OiIOO|i", &function, &phase, &keeps, &begun, &ended, &event))
         return NULL;
     if (phase < 0 || phase >= self->phase_count)
         return PyErr_Format(PyExc_ValueError, "there is no phase %d", phase);
@@ -148,6 +160,7 @@ watch_phased(Watch *self, PyObject *arguments)
     phased->keeps = keeps | 1u << phase;
     phased->begun = begun == Py_None ? NULL : Py_NewRef(begun);
     phased->ended = ended == Py_None ? NULL : Py_NewRef(ended);
+    phased->event = event;
     return (PyObject *)phased;
 }
 
@@ -293,6 +306,7 @@ watch_set_detail(Watch *self, PyObject *value, void *closure)
         return -1;
     }
     self->detail = (int)detail;
+    spare_hooks = detail == NO_DETAIL && self->catch_up != NULL;
     forget_marked(self);
     return 0;
 }
@@ -301,6 +315,19 @@ static PyObject *
 watch_get_counter(Watch *self, void *offset)
 {
     return PyLong_FromUnsignedLongLong(*(uint64_t *)((char *)self + (size_t)offset));
+}
+
+static int
+watch_set_stretches_due(Watch *self, PyObject *value, void *closure)
+{
+    long due = value == NULL ? 0 : PyLong_AsLong(value);
+    if (due < 1) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "at least one stretch must be due");
+        return -1;
+    }
+    self->stretches_due = (uint64_t)due;
+    return 0;
 }
 
 static PyObject *
@@ -319,12 +346,20 @@ static PyMethodDef watch_methods[] = {
     {"enter", (PyCFunction)watch_enter, METH_VARARGS, "Enter a phase on the calling thread; what it returns is for leave()."},
     {"leave", (PyCFunction)watch_leave, METH_O, "Undo an enter()."},
     {"take", (PyCFunction)watch_take, METH_NOARGS, "(now_ns, ns by phase, bytes, allocations) of the calling thread since the last take()."},
+    {"optimizer_begun", (PyCFunction)watch_optimizer_begun, METH_O, "An optimizer's step begins."},
+    {"optimizer_ended", (PyCFunction)watch_optimizer_ended, METH_O, "It has ended; False if Python is to note the end of the stretch."},
+    {"know_optimizer", (PyCFunction)watch_know_optimizer, METH_VARARGS, "know_optimizer(optimizer, name): what it is called."},
+    {"follow", (PyCFunction)watch_follow, METH_VARARGS, "follow(catch_up, token_types): follow the usual loop without Python."},
+    {"follow_iterator", (PyCFunction)watch_follow_iterator, METH_O, "Its batches need no closer look."},
+    {"catch_up", (PyCFunction)watch_catch_up_all, METH_NOARGS, "Tell Python of what every thread has done."},
     {"set_tensor_type", (PyCFunction)watch_set_tensor_type, METH_O, "What a tensor is, for the backward marks."},
     {NULL},
 };
 
 static PyGetSetDef watch_attributes[] = {
     {"active", (getter)watch_get_active, NULL, "Whether it watches."},
+    {"is_stepping", (getter)watch_get_is_stepping, NULL, "Whether the calling thread is in an optimizer's step."},
+    {"stretches_due", (getter)watch_get_counter, (setter)watch_set_stretches_due, "After so many stretches Python catches up.", (void *)offsetof(Watch, stretches_due)},
     {"detail", (getter)watch_get_detail, (setter)watch_set_detail, "0, or 1: sizes and backward marks are taken, or 2: sizes alone."},
     {"hook_ns", (getter)watch_get_counter, NULL, "Time spent in our own callbacks.", (void *)offsetof(Watch, hook_ns)},
     {"timed_backward_passes", (getter)watch_get_counter, NULL, "Backward passes timed by module.", (void *)offsetof(Watch, timed_backward_passes)},
@@ -353,6 +388,10 @@ watch_prepare(void)
     name_grad_fn = PyUnicode_InternFromString("grad_fn");
     name_sequence_number = PyUnicode_InternFromString("_sequence_nr");
     name_register_prehook = PyUnicode_InternFromString("register_prehook");
+    name_shape = PyUnicode_InternFromString("shape");
+    name_dtype = PyUnicode_InternFromString("dtype");
+    if (name_shape == NULL || name_dtype == NULL)
+        return -1;
     if (name_grad_fn == NULL || name_sequence_number == NULL || name_register_prehook == NULL)
         return -1;
     return pthread_key_create(&watch_threads_key, watch_thread_ended);

@@ -32,3 +32,8 @@ class CloseUps:
         every = _EVERY if number < _OFTEN_UNTIL else _EVERY_LATER
         self._next = (number // every + 1) * every + int(self._random.random() * every)
         return SIZES_AND_BACKWARD
+
+    @property
+    def steps_left(self) -> int:
+        """After how many more steps there is something to look at closely, or to stop looking."""
+        return 1 if self._steps <= 2 else self._next - self._steps + 1

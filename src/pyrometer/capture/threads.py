@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 _EXECUTORS = "concurrent.futures.thread"
 
 
-def call_before(hook: Callable[..., None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with the hook called first.
+def call_before(
+    hook: Callable[..., None], function: Callable[..., Any], *, sparing: bool = False
+) -> Callable[..., Any]:
+    """The function, with the hook called first; a ``sparing`` one only in steps that are looked at closely.
 
     From the C core there is no frame of ours in the tracebacks and stacks that the program sees.
     """
     if KIND == "native":
         from pyrometer._native.core import Before
 
-        return Before(hook, function)
+        return Before(hook, function, sparing)
 
     @wraps(function)
     def hooked(*args: Any, **kwargs: Any) -> Any:

@@ -1,9 +1,7 @@
 """Which of torch's functions are which phase, and how they are replaced."""
 
 import sys
-import threading
 from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyrometer._native import Watch
@@ -39,6 +37,9 @@ _LOSS_FUNCTIONS = (
 _CLIPPING_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_")
 _COPYING_METHODS = ("to", "cuda")
 
+_NO_EVENT, _FETCH, _BACKWARD = 0, 1, 2
+"""What a function means in the loop that the core follows by itself."""
+
 
 def kept_by(phase: str) -> int:
     """The phases, as bits by number, in which a function of this one changes nothing."""
@@ -50,24 +51,24 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     loading = sys.modules["torch.utils.data.dataloader"]
     clipping = sys.modules["torch.nn.utils.clip_grad"]
     places = [
-        ("data", loading.DataLoader, "__iter__", told.fetch_begun, told.loader_started),
-        ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched),  # noqa: SLF001
-        ("backward", torch.autograd, "backward", None, told.backward_ended),
-        ("backward", torch.autograd, "grad", None, told.backward_ended),
-        ("clearing", torch.optim.Optimizer, "zero_grad", None, None),
-        ("clearing", torch.nn.Module, "zero_grad", None, None),
-        *(("loss", torch.nn.functional, name, None, None) for name in _LOSS_FUNCTIONS),
+        ("data", loading.DataLoader, "__iter__", told.fetch_begun, told.loader_started, _NO_EVENT),
+        ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched, _FETCH),  # noqa: SLF001
+        ("backward", torch.autograd, "backward", None, told.backward_ended, _BACKWARD),
+        ("backward", torch.autograd, "grad", None, told.backward_ended, _BACKWARD),
+        ("clearing", torch.optim.Optimizer, "zero_grad", None, None, _NO_EVENT),
+        ("clearing", torch.nn.Module, "zero_grad", None, None, _NO_EVENT),
+        *(("loss", torch.nn.functional, name, None, None, _NO_EVENT) for name in _LOSS_FUNCTIONS),
         *(
-            ("clipping", owner, name, None, None)
+            ("clipping", owner, name, None, None, _NO_EVENT)
             for owner in (torch.nn.utils, clipping)
             for name in _CLIPPING_FUNCTIONS
         ),
-        *(("copies", torch.Tensor, name, None, None) for name in _copying_methods(torch)),
+        *(("copies", torch.Tensor, name, None, None, _NO_EVENT) for name in _copying_methods(torch)),
     ]
-    for phase, owner, name, begun, ended in places:
+    for phase, owner, name, begun, ended, event in places:
         try:
             theirs = getattr(owner, name)
-            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended)
+            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended, event)
             patches.replace(owner, name, ours)
         except Exception as error:  # noqa: BLE001 - the other phases are still worth having
             note_failure("torch", f"{phase} is not seen in {name}", error)
@@ -100,7 +101,6 @@ class OptimizerHooks:
     def __init__(self, watch: Watch, stepped: Callable[[object], None]) -> None:
         self._watch = watch
         self._stepped = stepped
-        self._local = threading.local()
         module = sys.modules["torch.optim.optimizer"]
         self._handles = (
             module.register_optimizer_step_pre_hook(self._before),
@@ -112,59 +112,14 @@ class OptimizerHooks:
         for handle in self._handles:
             handle.remove()
 
-    @property
-    def is_stepping(self) -> bool:
-        """Whether the calling thread is inside an optimizer's step."""
-        return bool(self._open_steps())
-
-    def settle(self) -> None:
-        """Close the phase of steps that raised: nobody tells of their end."""
-        open_steps = self._open_steps()
-        while open_steps and not _is_running(open_steps[-1].frame):
-            self._watch.leave(open_steps.pop().token)
-
-    def _open_steps(self) -> "list[_OpenStep]":
-        steps: list[_OpenStep] | None = getattr(self._local, "steps", None)
-        if steps is None:
-            steps = self._local.steps = []
-        return steps
-
     @unseen_by_dynamo
     def _before(self, optimizer: object, _arguments: object, _keywords: object) -> None:
-        try:
-            self.settle()
-            token = self._watch.enter(PHASE_NUMBERS["optimizer"])
-            self._open_steps().append(_OpenStep(id(optimizer), sys._getframe(1), token))
-        except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
-            note_failure("torch", "a step of an optimizer was not seen", error)
+        self._watch.optimizer_begun(optimizer)
 
     @unseen_by_dynamo
     def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
-        try:
-            open_steps = self._open_steps()
-            while open_steps:
-                step = open_steps.pop()
-                self._watch.leave(step.token)
-                if step.optimizer_id == id(optimizer):
-                    break
-            if not open_steps:
+        if not self._watch.optimizer_ended(optimizer):
+            try:
                 self._stepped(optimizer)
-        except Exception as error:  # noqa: BLE001 - likewise
-            note_failure("torch", "a step of an optimizer was not seen", error)
-
-
-class _OpenStep:
-    __slots__ = ("frame", "optimizer_id", "token")
-
-    def __init__(self, optimizer_id: int, frame: FrameType, token: int) -> None:
-        self.optimizer_id = optimizer_id
-        self.frame = frame
-        """Of the step itself, and not its address, at which the next step's may lie."""
-        self.token = token
-
-
-def _is_running(wanted: FrameType) -> bool:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame is not wanted:
-        frame = frame.f_back
-    return frame is wanted
+            except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
+                note_failure("torch", "a step of an optimizer was not seen", error)

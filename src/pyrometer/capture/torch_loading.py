@@ -62,13 +62,13 @@ class LoaderWatch:
         worker, fetch = dataloader._utils.worker, dataloader._utils.fetch  # noqa: SLF001
         several = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001
 
-        def hook(owner: Any, name: str, before: Any) -> None:
-            patches.replace(owner, name, call_before(before, vars(owner)[name]))
+        def hook(owner: Any, name: str, before: Any, *, sparing: bool = False) -> None:
+            patches.replace(owner, name, call_before(before, vars(owner)[name], sparing=sparing))
 
         hook(dataloader._BaseDataLoaderIter, "__init__", self._iterator_made)  # noqa: SLF001
         hook(several, "_reset", self._iterator_reset)
         for name in FETCHERS:
-            hook(getattr(fetch, name), "fetch", fetch_begins)
+            hook(getattr(fetch, name), "fetch", fetch_begins, sparing=True)
         loop = timed_worker_loop(worker._worker_loop, self._timings_being_shared)  # noqa: SLF001
         patches.replace(worker, "_worker_loop", loop)
 
@@ -85,6 +85,15 @@ class LoaderWatch:
         except Exception as error:  # noqa: BLE001 - torch's loader may look different one day
             note_failure(COLLECTOR, "a batch is not accounted for", error)
         return Fetched(*batch_size(batch), worker_ns)
+
+    def works_in_process(self, iterator: object) -> bool:
+        """Whether the batches of this iterator need no closer look than ``more_fetched``."""
+        iteration = self._iteration(iterator)
+        return iteration.group.workers == 0 and iteration.began_ns == 0
+
+    def group_of(self, iterator: object) -> _Group:
+        """For ``more_fetched``: where the iterator's batches are counted."""
+        return self._iteration(iterator).group
 
     def exhausted(self, iterator: object) -> None:
         """``__next__`` has raised: at the end of the data, or the program's own error."""

@@ -20,6 +20,10 @@ MAX_UNDECIDED = 16
 
 MAX_NAMED = 3
 
+LoopStretch = tuple[bool, int, int | None, int | None, int, int, tuple[str, ...], str | None, Taken | None]
+"""What the core has followed by itself: whether a fetch began it, batches, samples, tokens, forward
+calls, backward passes, root modules, the optimizer that ended it, and what was taken then."""
+
 
 class StepFinder:
     """Cuts the time of one thread into steps, as the thread's loop goes on.
@@ -132,7 +136,8 @@ class StepFinder:
         if token is not None:
             self._now.token = token
             self._now.generates = self._now.generates or not token.starts
-        if (not self._trains or self._now.generates) and not self._marks_steps:
+        may_be_last = not self._trains or self._now.generates or not self._now.grad_forward_calls
+        if may_be_last and not self._marks_steps:
             # What comes after the last root call of all is in no step.
             self._settle()
 
@@ -143,18 +148,45 @@ class StepFinder:
         self._streaming = False
         self._trains = True
 
-    def optimizer_ended(self, name: str) -> None:
-        """An optimizer's ``step()`` has returned."""
+    def optimizer_ended(self, name: str, taken: Taken | None = None) -> None:
+        """An optimizer's ``step()`` has returned: now, or when ``taken`` was."""
         self._begin()
         self._trains = True
         self._streaming = False
         if self._marks_steps:
+            if taken is not None:
+                self._now.absorb_rest(taken)
             return
         again = [stretch for stretch in self._undecided if name in stretch.optimizers]
         if again and (not self._is_fetched() or len(again) > MAX_UNDECIDED):
             self._finish_training(one_by_one=self._is_fetched())
         self._now.optimizers = (name,)
-        self._cut()
+        self._cut(taken)
+
+    def catch_up(self, stretch: LoopStretch) -> None:
+        """What happened up to an optimizer's return, or up to now, in a loop of the usual shape."""
+        fetch_begun, batches, samples, tokens, forward_calls, backward_passes, roots, optimizer, taken = (
+            stretch
+        )
+        if fetch_begun:
+            self.fetch_begun()
+        now = self._now
+        if batches and not now.batches:
+            now.samples = now.tokens = None
+        now.batches += batches
+        now.forward_calls += forward_calls
+        now.grad_forward_calls += forward_calls
+        now.roots += tuple(root for root in roots if root not in now.roots)
+        if samples is not None:
+            now.samples = samples + (now.samples or 0)
+        if tokens is not None:
+            now.tokens = tokens + (now.tokens or 0)
+        if backward_passes:
+            now.backward_passes += backward_passes
+            self._streaming = False
+            self._trains = True
+        if optimizer is not None:
+            self.optimizer_ended(optimizer, taken)
 
     def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins here; from now on only it says so."""
@@ -188,13 +220,15 @@ class StepFinder:
             self._began = True
             self._began_ns = self._take()[0]
 
-    def _cut(self) -> None:
+    def _cut(self, taken: Taken | None = None) -> None:
         """End the stretch here; it is in no step yet."""
         now = self._now
+        if taken is None:
+            taken = self._take()
         if now.ns:
-            now.absorb_rest(self._take())
+            now.absorb_rest(taken)
         else:
-            now.end(self._take())
+            now.end(taken)
         self._undecided.append(now)
         self._now = Stretch()
 

@@ -26,7 +26,7 @@ from pyrometer.capture.torch_functions import PHASE_NUMBERS, OptimizerHooks, rep
 from pyrometer.capture.torch_generation import GenerationWatch
 from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, tensors_in
-from pyrometer.capture.torch_steps import StepFinder
+from pyrometer.capture.torch_steps import LoopStretch, StepFinder
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
 
 # Threads come and go; what the ended ones left undecided is settled when there are so many.
@@ -79,6 +79,8 @@ class TorchWatch:
         self._close_ups = {True: CloseUps(), False: CloseUps()}
         """Of training steps, and of all others."""
         self._finders: dict[int, StepFinder] = {}
+        self._followed: dict[int, Any] = {}
+        """By thread: where the batches are counted that the core follows by itself."""
         self._groups: StepGroups | None = None
         self._generation = GenerationWatch()
         self._loaders = LoaderWatch()
@@ -108,10 +110,14 @@ class TorchWatch:
         self._loaders.install(self._patches)
         self._compilation.install(self._patches)
         self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended)
+        # A window begins and ends with a step, so that each is looked at when it comes.
+        follow = self._catch_up if settings.window is None else None
+        self._watch.follow(follow, (self._torch.int64, self._torch.int32))
         self.running = True
 
     def stop(self) -> None:
         """Take everything off again; what was seen stays."""
+        self._watch.catch_up()
         self.running = False
         self._compilation.remove()
         self._patches.remove()
@@ -147,8 +153,6 @@ class TorchWatch:
 
     def fetch_begun(self, _: object) -> None:
         """A loader's iterator is asked for a batch."""
-        if self._optimizer_hooks is not None:
-            self._optimizer_hooks.settle()
         self._finder().fetch_begun()
 
     def loader_started(self, _: object, iterator: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
@@ -162,6 +166,9 @@ class TorchWatch:
             self._loaders.exhausted(iterator)
             return
         seen = self._loaders.fetched(iterator, batch, wait_ns)
+        if self._loaders.works_in_process(iterator):
+            self._followed[threading.get_ident()] = self._loaders.group_of(iterator)
+            self._watch.follow_iterator(iterator)
         self._finder().fetched(seen.samples, seen.tokens, seen.worker_ns)
 
     def root_begun(
@@ -186,7 +193,7 @@ class TorchWatch:
             tokens,
             tracks_gradients=tracks_gradients,
             continues=self._generation.called(name, shape, tracks_gradients=tracks_gradients),
-            again=self._optimizer_hooks is not None and self._optimizer_hooks.is_stepping,
+            again=self._watch.is_stepping,
         )
 
     def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
@@ -205,7 +212,23 @@ class TorchWatch:
 
     def optimizer_ended(self, optimizer: object) -> None:
         """An optimizer's step has returned."""
-        self._finder().optimizer_ended(self._optimizer_name(optimizer))
+        name = self._optimizer_name(optimizer)
+        self._finder().optimizer_ended(name)
+        self._watch.know_optimizer(optimizer, name)
+
+    def _catch_up(
+        self, thread_id: int, stretches: list[LoopStretch], now: LoopStretch, fetches: int, wait_ns: int
+    ) -> None:
+        """What the core has followed by itself, in the order it happened."""
+        group = self._followed.get(thread_id)
+        if group is not None:
+            group.batches += fetches
+            group.wait_ns += wait_ns
+        finder = self._finders.get(thread_id)
+        if finder is not None:
+            for stretch in (*stretches, now):
+                self._backward_passes += stretch[5]
+                finder.catch_up(stretch)
 
     @property
     def names(self) -> ModuleNames:
@@ -235,10 +258,12 @@ class TorchWatch:
 
     def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins."""
+        self._watch.catch_up()
         self._finder().mark_begun(name, samples)
 
     def mark_ended(self) -> None:
         """The program says that it ends."""
+        self._watch.catch_up()
         self._finder().mark_ended()
 
     # Steps.
@@ -250,7 +275,7 @@ class TorchWatch:
             if self._groups is None:
                 raise RuntimeError("asked before the start")
             if len(self._finders) >= _MAX_FINDERS:
-                self._end_finders(self._finders.keys() - sys._current_frames().keys())
+                self._end_finders(self._finders.keys() - sys._current_frames().keys())  # noqa: SLF001
             finder = StepFinder(
                 take=self._watch.take,
                 groups=self._groups,
@@ -287,6 +312,7 @@ class TorchWatch:
         detail = self._close_ups[trains].next_detail()
         if self._watch.detail != detail:
             self._watch.detail = detail
+        self._watch.stretches_due = max(self._close_ups[trains].steps_left, 1)
 
     def _show(self, live: LiveLine, step: Stretch) -> None:
         self._steps_ns += sum(step.ns)

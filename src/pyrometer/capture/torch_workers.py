@@ -174,7 +174,7 @@ def fetch_begins(fetcher: Any, *_: object) -> None:
         times = FetchTimes()
         fetcher.__dict__[ATTRIBUTE] = times
         with noting_failure("batches are not timed"):
-            fetcher.collate_fn = call_before(times.collate_begins, fetcher.collate_fn)
+            fetcher.collate_fn = call_before(times.collate_begins, fetcher.collate_fn, sparing=True)
             if _worker is not None:
                 _worker.meet(fetcher, times)
     times.collate_began_ns = 0
