@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pyrometer._native import KIND
 from pyrometer.capture.losses import failures
 from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_loading import LoaderWatch
@@ -201,6 +202,7 @@ def test_a_loop_that_is_left_early_counts_what_it_got() -> None:
     assert (watched.record().iterators, watched.record().batches) == (3, 3)
 
 
+@pytest.mark.skipif(KIND != "native", reason="the Python twin's frames are seen in tracebacks")
 def test_an_error_in_the_programs_process_has_the_traceback_it_has_without_us() -> None:
     def frames() -> list[tuple[str, str]]:
         with pytest.raises(ValueError, match="cannot collate 2 samples") as caught:
