@@ -276,14 +276,18 @@ leave_optimizer(Watch *watch, WatchThread *thread)
 
 /* Steps that raised: nobody tells of their end. What runs inside one is called deeper than it was. */
 static void
-settle_optimizers(Watch *watch, WatchThread *thread)
+settle_optimizers_above(Watch *watch, WatchThread *thread, int depth)
 {
     Loop *loop = &thread->loop;
-    if (LIKELY(loop->open_count == 0))
-        return;
-    int depth = call_depth();
     while (loop->open_count > 0 && depth <= loop->open_steps[loop->open_count - 1].depth)
         leave_optimizer(watch, thread);
+}
+
+static void
+settle_optimizers(Watch *watch, WatchThread *thread)
+{
+    if (UNLIKELY(thread->loop.open_count > 0))
+        settle_optimizers_above(watch, thread, call_depth());
 }
 
 static PyObject *
@@ -292,7 +296,8 @@ watch_optimizer_begun(Watch *self, PyObject *optimizer)
     WatchThread *thread = self->active ? watch_thread(self) : NULL;
     if (thread == NULL)
         Py_RETURN_NONE;
-    settle_optimizers(self, thread);
+    int depth = call_depth() - 1; /* of the step: it calls our hook, and that this */
+    settle_optimizers_above(self, thread, depth);
     Loop *loop = &thread->loop;
     if (loop->open_count == MAX_OPEN_STEPS)
         Py_RETURN_NONE;
@@ -300,7 +305,7 @@ watch_optimizer_begun(Watch *self, PyObject *optimizer)
     step->optimizer = optimizer;
     step->outer = thread->phase;
     step->found = thread->found;
-    step->depth = call_depth();
+    step->depth = depth;
     thread_switch(thread, thread->held ? thread->phase : OPTIMIZER_PHASE);
     thread->found = OPTIMIZER_PHASE;
     step->run = open_call(self->recorder, self->scopes[OPTIMIZER_PHASE]);

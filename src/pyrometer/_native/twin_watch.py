@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from pyrometer._native.twin import Recorder, Scope
+from pyrometer._native.twin_loop import OPTIMIZER_PHASE, LoopFollower
 from pyrometer._native.twin_threads import (
-    BACKWARD,
     MAX_PHASES,
     NOT_RECORDED,
     OpenModule,
@@ -49,7 +49,7 @@ class ModuleEntry:
         """Calls whose sizes were taken."""
 
 
-class Watch:
+class Watch(LoopFollower):
     """Knows what each thread is at: phases that exclude each other, and modules under them.
 
     ``start()`` and ``reset()`` begin anew in every thread, in no phase: what is open then is not
@@ -59,8 +59,9 @@ class Watch:
     def __init__(
         self, recorder: Recorder, phases: tuple[str, ...], failed: Callable[[BaseException], object]
     ) -> None:
-        if len(phases) <= BACKWARD:
-            raise ValueError(f"a watch needs at least {BACKWARD + 1} phases, not {len(phases)}")
+        if len(phases) <= OPTIMIZER_PHASE:
+            raise ValueError(f"a watch needs at least {OPTIMIZER_PHASE + 1} phases, not {len(phases)}")
+        super().__init__()
         self._recorder = recorder
         self._failed = failed
         self._scopes: list[Scope] = []
@@ -125,6 +126,7 @@ class Watch:
     def _begin_anew(self) -> None:
         self._starts += 1
         self._began_ns = self._recorder._clock()
+        self._thread()  # the others are watched from where they are first seen
 
     def _goes_on(self, starts: int) -> bool:
         """Whether what began then is still watched."""
@@ -204,13 +206,14 @@ class Watch:
 
     # What is wrapped.
 
-    def phased(
+    def phased(  # noqa: PLR0917 - as in C
         self,
         function: Callable[..., Any],
         phase: int,
         keeps: int,
         begun: Callable[[Any], object] | None,
         ended: Callable[[Any, Any, int, bool], object] | None,
+        event: int = 0,  # noqa: ARG002 - what the core needs to follow the loop by itself
     ) -> Phased:
         """The function, a phase while it runs, but for the phases that ``keeps`` has as bits."""
         self._check_phase(phase)

@@ -99,6 +99,7 @@ class Phased(Wrapper):
             return self._function(*arguments, **keywords)
         first = arguments[0] if arguments else None
         if self._begun is not None:
+            watch.settle_optimizers()
             watch._call_back(self._begun, first)
             if not watch._active:
                 return self._function(*arguments, **keywords)
