@@ -370,3 +370,41 @@ def test_a_failure_of_ours_is_a_loss_and_the_program_goes_on(monkeypatch: pytest
     losses = {loss.reason: loss.count for loss in _run_so_far().losses}
     assert losses == {"a hook of ours failed: OSError: broken": 10}
     assert _group(_seen()).steps == 10
+
+
+def test_the_phases_are_told_to_a_gpu_where_torch_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from pyrometer.capture import torch_watch
+    from pyrometer.record.torch_run import Gpu
+
+    told: list[str] = []
+
+    class Device:
+        def __init__(self, _: object) -> None:
+            pass
+
+        def phase_began(self, name: str) -> None:
+            told.append(f"+{name}")
+
+        def phase_ended(self, name: str) -> None:
+            told.append(f"-{name}")
+
+        def record(self) -> Gpu:
+            return Gpu(name="imaginary")
+
+    monkeypatch.setattr(torch_watch, "GpuWatch", Device)
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    pyrometer.reset()
+    model = _net()
+    with pyrometer.profile():
+        _train(model, _loader(3), torch.optim.SGD(model.parameters(), lr=0.1))
+    run = _seen()
+    assert run.gpu is not None
+    assert run.gpu.name == "imaginary"
+    assert _group(run).steps == 3
+    step = ["data", "clearing", "forward", "loss", "backward", "clipping", "optimizer"]
+    one = [mark for phase in step for mark in (f"+{phase}", f"-{phase}")]
+    assert told == ["+data", "-data", *one * 3, "+data", "-data"]
+    monkeypatch.undo()
+    pyrometer.reset()

@@ -8,6 +8,7 @@ from pyrometer._native import Watch
 from pyrometer.capture.losses import note_failure
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.torch_compilation import unseen_by_dynamo
+from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.record.torch_run import PHASES
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     for phase, owner, name, begun, ended, event in places:
         try:
             theirs = getattr(owner, name)
-            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended, event)
+            told_too = (begun, ended) if told.gpu is None else _tell_gpu(told.gpu, phase, begun, ended)
+            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), *told_too, event)
             patches.replace(owner, name, ours)
         except Exception as error:  # noqa: BLE001 - the other phases are still worth having
             note_failure("torch", f"{phase} is not seen in {name}", error)
@@ -85,6 +87,22 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     patches.replace(torch.nn.Module, "__call__", call)
 
 
+def _tell_gpu(
+    gpu: GpuWatch, phase: str, begun: Callable[[Any], None] | None, ended: Callable[..., None] | None
+) -> tuple[Callable[[Any], None], Callable[..., None]]:
+    def begun_too(first: Any) -> None:
+        if begun is not None:
+            begun(first)
+        gpu.phase_began(phase)
+
+    def ended_too(*told: Any) -> None:
+        gpu.phase_ended(phase)
+        if ended is not None:
+            ended(*told)
+
+    return begun_too, ended_too
+
+
 def _copying_methods(torch: Any) -> tuple[str, ...]:
     """A build for the CPU alone has no other device to copy to."""
     backends = torch.backends
@@ -98,9 +116,10 @@ class OptimizerHooks:
     Not by a wrapper: Dynamo would trace a step anew because of it.
     """
 
-    def __init__(self, watch: Watch, stepped: Callable[[object], None]) -> None:
+    def __init__(self, watch: Watch, stepped: Callable[[object], None], gpu: GpuWatch | None = None) -> None:
         self._watch = watch
         self._stepped = stepped
+        self._gpu = gpu
         module = sys.modules["torch.optim.optimizer"]
         self._handles = (
             module.register_optimizer_step_pre_hook(self._before),
@@ -115,9 +134,13 @@ class OptimizerHooks:
     @unseen_by_dynamo
     def _before(self, optimizer: object, _arguments: object, _keywords: object) -> None:
         self._watch.optimizer_begun(optimizer)
+        if self._gpu is not None:
+            self._gpu.phase_began("optimizer")
 
     @unseen_by_dynamo
     def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
+        if self._gpu is not None:
+            self._gpu.phase_ended("optimizer")
         if not self._watch.optimizer_ended(optimizer):
             try:
                 self._stepped(optimizer)

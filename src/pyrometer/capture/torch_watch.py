@@ -24,6 +24,7 @@ from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_compilation import CompilationWatch
 from pyrometer.capture.torch_functions import PHASE_NUMBERS, OptimizerHooks, replace_functions
 from pyrometer.capture.torch_generation import GenerationWatch
+from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, tensors_in
 from pyrometer.capture.torch_steps import LoopStretch, StepFinder
@@ -85,6 +86,8 @@ class TorchWatch:
         self._generation = GenerationWatch()
         self._loaders = LoaderWatch()
         self._compilation = CompilationWatch()
+        self.gpu = GpuWatch(self._torch.cuda) if self._torch.backends.cuda.is_built() else None
+        """None where torch knows of no GPU."""
         self._backward_passes = 0
         self._steps_ns = 0
         self._phase_ns: list[int] = []
@@ -109,9 +112,9 @@ class TorchWatch:
         replace_functions(self._patches, self._watch, self, self._torch)
         self._loaders.install(self._patches)
         self._compilation.install(self._patches)
-        self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended)
-        # A window begins and ends with a step, so that each is looked at when it comes.
-        follow = self._catch_up if settings.window is None else None
+        self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended, self.gpu)
+        # A window begins and ends with a step, a GPU's time with a phase: each is looked at as it comes.
+        follow = self._catch_up if settings.window is None and self.gpu is None else None
         self._watch.follow(follow, (self._torch.int64, self._torch.int32))
         self.running = True
 
@@ -195,9 +198,13 @@ class TorchWatch:
             continues=self._generation.called(name, shape, tracks_gradients=tracks_gradients),
             again=self._watch.is_stepping,
         )
+        if self.gpu is not None:
+            self.gpu.phase_began("forward")
 
     def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
         """It has returned, or raised."""
+        if self.gpu is not None:
+            self.gpu.phase_ended("forward")
         name = self._names.name_of(module)
         self._finder().forward_ended(None if raised else self._generation.returned(name, duration_ns))
         if name not in self._learned and not raised:
@@ -363,6 +370,7 @@ class TorchWatch:
         return TorchRun(
             torch_version=str(self._torch.__version__),
             intra_op_threads=self._torch.get_num_threads(),
+            gpu=None if self.gpu is None else self.gpu.record(),
             groups=groups,
             warmup=settings.warmup,
             window=settings.window,
