@@ -1,5 +1,9 @@
 """Which steps are looked at closely."""
 
+import pytest
+
+import pyrometer
+from pyrometer.capture import torch_watch
 from pyrometer.capture.close_ups import NOTHING, SIZES, SIZES_AND_BACKWARD, CloseUps
 
 
@@ -22,3 +26,31 @@ def test_a_loop_of_any_period_is_not_always_met_at_the_same_place() -> None:
     close_ups = CloseUps()
     taken = [number for number in range(32 * 200) if close_ups.next_detail() == SIZES_AND_BACKWARD]
     assert len({number % 32 for number in taken}) == 32
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("clean_recorder")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_step_chosen_is_looked_at_although_the_core_follows_the_loop_by_itself(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    monkeypatch.setattr(torch_watch, "CloseUps", lambda: CloseUps(seed))
+    pyrometer.reset()  # a watch that is there already takes new ones
+    steps = 200
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pyrometer.profile():
+        for (points,) in DataLoader(TensorDataset(torch.ones(steps, 4))):
+            optimizer.zero_grad()
+            model(points).sum().backward()
+            optimizer.step()
+    torch_results = pyrometer.results().torch
+    assert torch_results is not None
+    # The first step is looked at before its kind is known.
+    chosen = CloseUps(seed)
+    expected = sum(chosen.next_detail() == SIZES_AND_BACKWARD for _ in range(steps - 1))
+    assert torch_results.modules.timed_backward_passes == expected
+    assert torch_results.modules.backward_passes == steps

@@ -221,7 +221,7 @@ static int
 loop_optimizer_ended(Watch *watch, WatchThread *thread, PyObject *name)
 {
     Loop *loop = &thread->loop;
-    if (!loop_is_usual(watch, thread) || stretch_is_empty(&loop->now))
+    if (!loop_is_usual(watch, thread) || stretch_is_empty(&loop->now) || loop->done_count == MAX_STRETCHES)
         return 0;
     if (loop->figures == NULL) {
         loop->figures = malloc(sizeof(uint64_t) * 3 * MAX_PHASES * MAX_STRETCHES);
@@ -243,12 +243,13 @@ loop_optimizer_ended(Watch *watch, WatchThread *thread, PyObject *name)
     return 1;
 }
 
+/* Whether enough has come together, or it has waited long enough. */
 static inline int
-loop_is_due(const Watch *watch, const WatchThread *thread)
+loop_is_due(const Loop *loop, uint64_t now_ns)
 {
-    const Loop *loop = &thread->loop;
-    return loop->done_count == MAX_STRETCHES || (uint64_t)loop->done_count >= watch->stretches_due ||
-           (loop->done_count > 0 && elapsed_ns(loop->caught_up_ns, loop->done[loop->done_count - 1].ended_ns) > CATCH_UP_NS);
+    uint64_t waited_ns = elapsed_ns(loop->caught_up_ns, now_ns);
+    return loop->done_count == MAX_STRETCHES || waited_ns > CATCH_UP_AT_LAST_NS ||
+           (waited_ns > CATCH_UP_NS && loop->done_count >= MAX_STRETCHES / 4);
 }
 
 /* Optimizers. */
@@ -296,7 +297,8 @@ watch_optimizer_begun(Watch *self, PyObject *optimizer)
     WatchThread *thread = self->active ? watch_thread(self) : NULL;
     if (thread == NULL)
         Py_RETURN_NONE;
-    int depth = call_depth() - 1; /* of the step: it calls our hook, and that this */
+    /* Of the step: it calls our hook, and that this, which 3.11 counts as well. */
+    int depth = call_depth() - (PY_VERSION_HEX >= 0x030C0000 ? 1 : 2);
     settle_optimizers_above(self, thread, depth);
     Loop *loop = &thread->loop;
     if (loop->open_count == MAX_OPEN_STEPS)
@@ -306,9 +308,10 @@ watch_optimizer_begun(Watch *self, PyObject *optimizer)
     step->outer = thread->phase;
     step->found = thread->found;
     step->depth = depth;
+    int stands = thread->held && thread->phase == OPTIMIZER_PHASE; /* named by the program itself */
     thread_switch(thread, thread->held ? thread->phase : OPTIMIZER_PHASE);
     thread->found = OPTIMIZER_PHASE;
-    step->run = open_call(self->recorder, self->scopes[OPTIMIZER_PHASE]);
+    step->run = stands ? NOT_RECORDED : open_call(self->recorder, self->scopes[OPTIMIZER_PHASE]);
     Py_RETURN_NONE;
 }
 
@@ -341,14 +344,26 @@ watch_optimizer_ended(Watch *self, PyObject *optimizer)
         Py_RETURN_TRUE; /* begun unseen, or part of another optimizer's step */
     PyObject *name = known_optimizer(self, optimizer);
     if (name != NULL && loop_optimizer_ended(self, thread, name)) {
-        /* Python also wants to see the next fetch, with which the step ends. */
-        if (loop_is_due(self, thread) && loop_hand_over(self, thread) < 0)
+        int outcome = 0;
+        if ((uint64_t)++loop->since_due >= self->stretches_due) {
+            /* Python also wants to see the next fetch, with which the step ends. */
+            loop->since_due = 0;
+            outcome = loop_hand_over(self, thread);
+        }
+        else if (loop_is_due(loop, loop->done[loop->done_count - 1].ended_ns)) {
+            outcome = loop_catch_up(self, thread);
+        }
+        if (outcome < 0)
             return NULL;
         Py_RETURN_TRUE;
     }
     if (loop_catch_up(self, thread) < 0)
         return NULL;
-    loop->python_ahead = 0; /* the stretch ends in Python, with what it is told next */
+    /* The stretch ends in Python, with what it is told next. It is one of those that are due, and
+     * after the last of them Python also wants to see the next fetch. */
+    if (self->stretches_due > 0)
+        self->stretches_due--;
+    loop->python_ahead = self->stretches_due == 0;
     Py_RETURN_FALSE;
 }
 
