@@ -119,7 +119,8 @@ loop_hand_over(Watch *watch, WatchThread *thread)
 static inline int
 loop_is_usual(const Watch *watch, const WatchThread *thread)
 {
-    return watch->catch_up != NULL && watch->detail == NO_DETAIL && !thread->loop.python_ahead;
+    return watch->catch_up != NULL && watch->stretches_due > 0 && watch->detail == NO_DETAIL &&
+           !thread->loop.python_ahead;
 }
 
 /* Batches. */
@@ -345,14 +346,10 @@ watch_optimizer_ended(Watch *self, PyObject *optimizer)
     PyObject *name = known_optimizer(self, optimizer);
     if (name != NULL && loop_optimizer_ended(self, thread, name)) {
         int outcome = 0;
-        if ((uint64_t)++loop->since_due >= self->stretches_due) {
-            /* Python also wants to see the next fetch, with which the step ends. */
-            loop->since_due = 0;
+        if (--self->stretches_due == 0)
             outcome = loop_hand_over(self, thread);
-        }
-        else if (loop_is_due(loop, loop->done[loop->done_count - 1].ended_ns)) {
+        else if (loop_is_due(loop, loop->done[loop->done_count - 1].ended_ns))
             outcome = loop_catch_up(self, thread);
-        }
         if (outcome < 0)
             return NULL;
         Py_RETURN_TRUE;

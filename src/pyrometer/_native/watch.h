@@ -33,6 +33,7 @@ typedef struct {
 #define MAX_OPEN_STEPS 8
 #define MAX_KNOWN_OPTIMIZERS 8
 #define CATCH_UP_NS 100000000
+#define CATCH_UP_AT_LAST_NS 2000000000
 
 /* What has happened up to an optimizer's return, or up to now. */
 typedef struct {
@@ -114,7 +115,7 @@ typedef struct Watch {
     size_t marked_capacity, marked_count;
     PyObject *catch_up;    /* (thread_id, stretches, now, fetches, wait_ns), or NULL: Python is told of all */
     PyObject *token_types; /* what numbers tokens are */
-    uint64_t stretches_due; /* Python wants to catch up after so many */
+    uint64_t stretches_due; /* after so many more Python is told of everything again */
     KnownOptimizer optimizers[MAX_KNOWN_OPTIMIZERS];
     unsigned next_optimizer;
 } Watch;
@@ -357,7 +358,9 @@ watch_call_back(Watch *watch, PyObject *callback, PyObject *const *arguments, si
 {
     uint64_t began_ns = recorder_now_ns(watch->recorder);
     SavedError error = save_error();
+    Py_INCREF(callback); /* it may have itself replaced */
     PyObject *result = PyObject_Vectorcall(callback, arguments, count, NULL);
+    Py_DECREF(callback);
     int outcome = LIKELY(result != NULL) ? 0 : watch_note_failure(watch);
     Py_XDECREF(result);
     if (LIKELY(outcome == 0))
