@@ -233,6 +233,18 @@ def test_inference_over_a_loader_steps_from_batch_to_batch() -> None:
     assert (group.kind, group.label, group.steps, group.samples) == ("forward", "encoder + decoder", 50, 100)
 
 
+def test_a_call_after_training_is_a_step_though_nothing_follows_it() -> None:
+    loop = Loop()
+    loop.fetch()
+    loop.train()
+    loop.fetch(samples=2)
+    loop.forward(gradients=False)
+    loop.work()  # after the last call of all: in no step
+    training, forward = loop.end()
+    assert (training.kind, training.steps, training.total_ns) == ("training", 1, 44)
+    assert (forward.kind, forward.steps, forward.samples, forward.total_ns) == ("forward", 1, 2, 22)
+
+
 @pytest.mark.parametrize("gradients", [True, False])
 def test_a_program_that_only_calls_its_model_steps_from_call_to_call(gradients: bool) -> None:
     loop = Loop()
