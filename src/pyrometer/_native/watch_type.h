@@ -320,10 +320,10 @@ watch_get_counter(Watch *self, void *offset)
 static int
 watch_set_stretches_due(Watch *self, PyObject *value, void *closure)
 {
-    long due = value == NULL ? 0 : PyLong_AsLong(value);
-    if (due < 1) {
+    long due = value == NULL ? -1 : PyLong_AsLong(value);
+    if (due < 0) {
         if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "at least one stretch must be due");
+            PyErr_SetString(PyExc_ValueError, "the number of stretches cannot be negative");
         return -1;
     }
     self->stretches_due = (uint64_t)due;
@@ -359,7 +359,7 @@ static PyMethodDef watch_methods[] = {
 static PyGetSetDef watch_attributes[] = {
     {"active", (getter)watch_get_active, NULL, "Whether it watches."},
     {"is_stepping", (getter)watch_get_is_stepping, NULL, "Whether the calling thread is in an optimizer's step."},
-    {"stretches_due", (getter)watch_get_counter, (setter)watch_set_stretches_due, "After so many stretches Python catches up.", (void *)offsetof(Watch, stretches_due)},
+    {"stretches_due", (getter)watch_get_counter, (setter)watch_set_stretches_due, "After so many more stretches Python is told of everything again.", (void *)offsetof(Watch, stretches_due)},
     {"detail", (getter)watch_get_detail, (setter)watch_set_detail, "0, or 1: sizes and backward marks are taken, or 2: sizes alone."},
     {"hook_ns", (getter)watch_get_counter, NULL, "Time spent in our own callbacks.", (void *)offsetof(Watch, hook_ns)},
     {"timed_backward_passes", (getter)watch_get_counter, NULL, "Backward passes timed by module.", (void *)offsetof(Watch, timed_backward_passes)},

@@ -36,4 +36,4 @@ class CloseUps:
     @property
     def steps_left(self) -> int:
         """After how many more steps there is something to look at closely, or to stop looking."""
-        return 1 if self._steps <= 2 else self._next - self._steps + 1
+        return self._next - self._steps + 1

@@ -57,6 +57,11 @@ class StepFinder:
         self._trains = False
 
     @property
+    def undecided_returns(self) -> int:
+        """How many returns of optimizers are in no step yet."""
+        return sum(bool(stretch.optimizers) for stretch in self._undecided)
+
+    @property
     def wants_sizes(self) -> bool:
         """Whether the size of a root module's input is to be told: no loader has told it."""
         return self._now.batches == 0

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pyrometer._native import Recorder, Watch, count_allocations, stop_counting_allocations
+from pyrometer.capture import memory
 from pyrometer.capture.close_ups import CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure, note_loss
@@ -104,10 +105,7 @@ class TorchWatch:
         self._watch.set_tensor_type(self._torch.Tensor)
         self._watch.start()
         if self._groups is None:
-            origin_ns = self._watch.take()[0]
-            self._groups = StepGroups(
-                phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns
-            )
+            self._groups = self._new_groups()
         self._record_step(self._groups.steps, trains=False)
         replace_functions(self._patches, self._watch, self, self._torch)
         self._loaders.install(self._patches)
@@ -142,9 +140,7 @@ class TorchWatch:
             self._learned.clear()
             self._begin_anew()
             if self.running:
-                self._groups = StepGroups(
-                    phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=self._watch.take()[0]
-                )
+                self._groups = self._new_groups()
 
     def abandon(self) -> None:
         """In a forked child: what is replaced only calls through from here on."""
@@ -236,6 +232,9 @@ class TorchWatch:
             for stretch in (*stretches, now):
                 self._backward_passes += stretch[5]
                 finder.catch_up(stretch)
+            # An optimizer that has returned ends its step only with the next fetch.
+            left = self._close_ups[True].steps_left - finder.undecided_returns
+            self._watch.stretches_due = max(left, 0)
 
     @property
     def names(self) -> ModuleNames:
@@ -274,6 +273,11 @@ class TorchWatch:
         self._finder().mark_ended()
 
     # Steps.
+
+    def _new_groups(self) -> StepGroups:
+        # When memory began to be read, so that both series are on one axis: torch comes later.
+        origin_ns = self._watch.take()[0] - memory.series.elapsed_ns
+        return StepGroups(phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns)
 
     def _finder(self) -> StepFinder:
         thread_id = threading.get_ident()
@@ -319,7 +323,7 @@ class TorchWatch:
         detail = self._close_ups[trains].next_detail()
         if self._watch.detail != detail:
             self._watch.detail = detail
-        self._watch.stretches_due = max(self._close_ups[trains].steps_left, 1)
+        self._watch.stretches_due = self._close_ups[trains].steps_left
 
     def _show(self, live: LiveLine, step: Stretch) -> None:
         self._steps_ns += sum(step.ns)
