@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import pyrometer
-from pyrometer.capture import recording
+from pyrometer.capture import memory, recording
+from pyrometer.capture.memory import MemorySeries
 from pyrometer.record.torch_run import StepGroup, TorchRun
 from pyrometer.record.values import ScopeNode
 from pyrometer.session import _run_so_far
@@ -408,3 +409,20 @@ def test_the_phases_are_told_to_a_gpu_where_torch_has_one(monkeypatch: pytest.Mo
     assert told == ["+data", "-data", *one * 3, "+data", "-data"]
     monkeypatch.undo()
     pyrometer.reset()
+
+
+def test_steps_are_timed_from_when_memory_began_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    now_ns = [1_000]
+    series = MemorySeries(clock_ns=lambda: now_ns[0], read_bytes=lambda: 1)
+    series.begin()
+    now_ns[0] += 3_600_000_000_000  # an hour until torch is there
+    monkeypatch.setattr(memory, "series", series)
+    pyrometer.reset()
+    model = _net()
+    with pyrometer.profile():
+        _train(model, _loader(batches=2), torch.optim.SGD(model.parameters(), lr=0.1))
+    first, second = _group(_seen()).first
+    assert first.started_ns >= 3_600_000_000_000
+    assert second.started_ns == first.started_ns + first.duration_ns

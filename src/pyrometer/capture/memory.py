@@ -55,6 +55,11 @@ class MemorySeries:
         self._origin_ns = self._clock_ns()
         self.sample(self._origin_ns)
 
+    @property
+    def elapsed_ns(self) -> int:
+        """Since ``begin()``; 0 where that was never called."""
+        return 0 if self._origin_ns is None else max(self._clock_ns() - self._origin_ns, 0)
+
     def sample(self, now_ns: int) -> None:
         """Add a point, unless the last one is not yet old enough; then it costs next to nothing."""
         if now_ns >= self._due_ns:
