@@ -10,7 +10,14 @@ from enum import Enum
 
 from pyrometer.analysis.call_tree import TreeNode, sum_known, tree_of_strands
 from pyrometer.analysis.step_kinds import any_trains, group_trains
-from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS, OTHER, PHASES, Module, TorchRun
+from pyrometer.record.torch_run import (
+    FORWARD_WITHOUT_GRADIENTS,
+    OTHER,
+    PHASES,
+    RECOMPUTED_FORWARD,
+    Module,
+    TorchRun,
+)
 from pyrometer.stats.rates import per
 
 # Their own forward calls one module after the other and computes nothing.
@@ -27,15 +34,12 @@ class Pass(Enum):
     """Forward once more, by the backward pass (activation checkpointing)."""
 
 
-_RECOMPUTED = "recomputed forward"
-"""The core's name for what a backward pass calls again, below ``backward``."""
-
 _PASS_OF_PHASE = {
     "forward": Pass.FORWARD,
     "loss": Pass.FORWARD,
     FORWARD_WITHOUT_GRADIENTS: Pass.WITHOUT_GRADIENTS,
     "backward": Pass.BACKWARD,
-    _RECOMPUTED: Pass.RECOMPUTED,
+    RECOMPUTED_FORWARD: Pass.RECOMPUTED,
 }
 
 

@@ -19,6 +19,9 @@ OTHER = "other"
 FORWARD_WITHOUT_GRADIENTS = "forward without gradients"
 """Top node of ``TorchRun.calls`` for root modules called while no gradients are recorded."""
 
+RECOMPUTED_FORWARD = "recomputed forward"
+"""Node of ``TorchRun.calls`` under ``backward``: modules that a backward pass calls again."""
+
 MAX_FIRST_STEPS = 256
 MAX_SAMPLED_STEPS = 512
 MAX_GROUPS = 16
