@@ -26,7 +26,7 @@ class Optimizer:
         self.watched.watch.optimizer_begun(self)
 
     def after(self) -> None:
-        self.watched.told.append(self.watched.watch.optimizer_ended(self))
+        self.watched.told.append((self.watched.watch.optimizer_ended(self),))
 
     def work(self) -> None:
         self.watched.clock.spend(self.duration_ns)
@@ -46,7 +46,7 @@ def test_a_step_is_the_optimizer_phase_and_its_end_is_to_be_noted(watched: Watch
     watched.clock.spend(1)
     assert watched.taken() == {"optimizer": 5, "other": 1}
     assert watched.totals() == {("optimizer",): 5}
-    assert watched.told == [False]
+    assert watched.told == [(False,)]
     assert not watched.watch.is_stepping
 
 
@@ -55,7 +55,7 @@ def test_an_optimizer_inside_anothers_step_is_part_of_it(watched: Watched) -> No
     outer.inner = Optimizer(watched, 3)
     outer.step()
     assert watched.taken() == {"optimizer": 8}
-    assert watched.told == [True, False]
+    assert watched.told == [(True,), (False,)]
 
 
 def test_a_step_that_raised_ends_where_the_next_thing_begins(watched: Watched) -> None:
@@ -68,7 +68,7 @@ def test_a_step_that_raised_ends_where_the_next_thing_begins(watched: Watched) -
     Optimizer(watched, 6).step()
     # From the error on nobody has said that the step is over.
     assert watched.taken() == {"optimizer": 7 + 6, "data": 3, "other": 4}
-    assert watched.told == [False]
+    assert watched.told == [(False,)]
     assert losses(watched.recorder) == {}
 
 
@@ -82,14 +82,14 @@ def test_a_function_called_by_the_step_does_not_end_it(watched: Watched) -> None
 
     Fetching(watched, 5).step()
     assert watched.taken() == {"optimizer": 5, "data": 3}
-    assert watched.told == [False]
+    assert watched.told == [(False,)]
 
 
 def test_an_end_without_a_beginning_changes_nothing(watched: Watched) -> None:
     optimizer = Optimizer(watched, 5)
     optimizer.after()
     watched.clock.spend(1)
-    assert watched.told == [True]
+    assert watched.told == [(True,)]
     assert watched.taken() == {"other": 1}
 
 
