@@ -1,6 +1,9 @@
 """Threads under one watch, and what is open when watch or recorder are switched."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 from types import ModuleType
@@ -8,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.recorders import Clock, losses, seen, seen_in_strand
+from tests.recorders import CORE, Clock, available_recorders, load, losses, seen, seen_in_strand
 from tests.watches import NAMES, NUMBERS, Watched, watch_class
 
 
@@ -215,3 +218,95 @@ def test_a_watch_that_nobody_needs_any_more_goes(implementation: ModuleType, clo
     del holder
     gc.collect()
     assert gone() is None
+
+
+def test_a_forked_child_can_stop_start_and_count_for_itself(watched: Watched) -> None:
+    read, write = os.pipe()
+
+    def step() -> None:
+        watched.clock.spend(1)
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            return
+        # From here on the child, in the middle of its parent's phase.
+        watched.watch.stop()
+        watched.recorder.reset()
+        watched.watch.start()
+        watched.phased("loss", watched.spends(4))()
+        os.write(write, repr((watched.taken(), watched.totals())).encode())
+        os._exit(0)
+
+    watched.phased("data", step)()
+    assert eval(os.read(read, 1_000)) == ({"loss": 4}, {("loss",): 4})  # noqa: S307 - our own bytes
+    assert watched.taken() == {"data": 1}
+    os.close(read)
+    os.close(write)
+
+
+EXIT = """
+import threading
+from tests.recorders import Clock, load
+from tests.watches import Watched, chain
+watched = Watched(load(%r), Clock())
+watched.watch.detail = 1
+net = chain(watched, "net", "net.a")
+fetch = watched.phased("data", net)
+begun = threading.Barrier(4)
+
+def work():
+    begun.wait()
+    while True:
+        fetch()
+        net()
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+net()
+print("exits")
+"""
+
+
+def test_a_program_may_end_while_other_threads_are_at_work(implementation: ModuleType) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", EXIT % implementation.__name__]
+    for _ in range(5):
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "exits\n", "")
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(
+    CORE not in available_recorders() or sys.platform != "linux",
+    reason="allocations are counted on Linux, in C",
+)
+def test_bytes_are_those_of_the_thread_whoever_starts_the_watch() -> None:
+    import torch
+
+    core = load(CORE)
+    assert core.count_allocations() is None
+    watched = Watched(core, Clock())
+    ready, go_on = threading.Event(), threading.Event()
+    taken: list[Any] = []
+
+    def work() -> None:
+        watched.watch.take()
+        torch.empty(1_000)
+        ready.set()
+        go_on.wait()
+        taken.append(watched.watch.take()[2:])
+        watched.phased("data", lambda: torch.empty(10))()
+        taken.append(watched.watch.take()[2:])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    ready.wait()
+    watched.watch.stop()
+    torch.empty(100_000)
+    watched.watch.start()
+    go_on.set()
+    thread.join()
+    core.stop_counting_allocations()
+    nothing = (0,) * len(NAMES)
+    assert taken == [(nothing, nothing), ((0, 40, *nothing[2:]), (0, 1, *nothing[2:]))]
