@@ -76,12 +76,15 @@ class LoaderWatch:
         """``DataLoader.__iter__`` has returned the iterator, and took that long."""
         self._iteration(iterator).group.start_ns += duration_ns
 
-    def fetched(self, iterator: object, batch: object, wait_ns: int) -> Fetched:
-        """``__next__`` has just returned the batch, and took that long."""
+    def fetched(self, iterator: object, batch: object, wait_ns: int, *, counted: bool = True) -> Fetched:
+        """``__next__`` has just returned the batch, and took that long.
+
+        One that is not ``counted`` is in no figure: its step is not recorded.
+        """
         now_ns = _now_ns()
         worker_ns = None
         try:
-            worker_ns = self._account(iterator, now_ns, wait_ns)
+            worker_ns = self._account(iterator, now_ns, wait_ns, counted=counted)
         except Exception as error:  # noqa: BLE001 - torch's loader may look different one day
             note_failure(COLLECTOR, "a batch is not accounted for", error)
         return Fetched(*batch_size(batch), worker_ns)
@@ -109,14 +112,16 @@ class LoaderWatch:
         """Forget what was seen."""
         self._groups = {}
 
-    def _account(self, iterator: Any, now_ns: int, wait_ns: int) -> int | None:
+    def _account(self, iterator: Any, now_ns: int, wait_ns: int, *, counted: bool) -> int | None:
         iteration = self._iteration(iterator)
         group = iteration.group
-        group.batches += 1
-        group.wait_ns += wait_ns
         if iteration.began_ns:
             group.first_batch_ns += now_ns - iteration.began_ns
             iteration.began_ns = 0
+        if not counted:
+            group = _Group(group.name, group.workers)
+        group.batches += 1
+        group.wait_ns += wait_ns
         if not group.workers:
             times = iteration.fetch_times(iterator)
             taken = None if times is None else times.take(now_ns)

@@ -14,7 +14,7 @@ import msgspec
 
 from pyrometer._native import Recorder, Watch, count_allocations, stop_counting_allocations
 from pyrometer.capture import memory
-from pyrometer.capture.close_ups import CloseUps
+from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.own_cost import scope_cost_ns
@@ -164,7 +164,7 @@ class TorchWatch:
         if raised:
             self._loaders.exhausted(iterator)
             return
-        seen = self._loaders.fetched(iterator, batch, wait_ns)
+        seen = self._loaders.fetched(iterator, batch, wait_ns, counted=self._recorder.enabled)
         if self._loaders.works_in_process(iterator):
             self._followed[threading.get_ident()] = self._loaders.group_of(iterator)
             self._watch.follow_iterator(iterator)
@@ -210,7 +210,7 @@ class TorchWatch:
     def backward_ended(self, _first: object, _result: object, _ns: int, raised: bool) -> None:  # noqa: FBT001
         """A backward pass has returned, or raised."""
         if not raised:
-            self._backward_passes += 1
+            self._backward_passes += self._recorder.enabled
             self._finder().backward_ended()
 
     def optimizer_ended(self, optimizer: object) -> None:
@@ -305,7 +305,7 @@ class TorchWatch:
                 self._note_failure(error)
 
     def _on_step(self, index: int, step: Stretch) -> None:
-        if step.generates and step.token is not None:
+        if step.generates and step.token is not None and settings.includes(index):
             self._generation.made(step.token, step)
         self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
@@ -320,7 +320,7 @@ class TorchWatch:
             else:
                 self._recorder.stop()
         # The next step is most likely of the same kind.
-        detail = self._close_ups[trains].next_detail()
+        detail = self._close_ups[trains].next_detail() if wanted else NOTHING
         if self._watch.detail != detail:
             self._watch.detail = detail
         self._watch.stretches_due = self._close_ups[trains].steps_left
