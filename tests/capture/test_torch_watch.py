@@ -363,7 +363,7 @@ def test_a_failure_of_ours_is_a_loss_and_the_program_goes_on(monkeypatch: pytest
         watch = recording.torch_watch()
         assert watch is not None
 
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise OSError("broken")
 
         monkeypatch.setattr(watch._loaders, "fetched", fail)
