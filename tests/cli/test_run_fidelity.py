@@ -24,10 +24,7 @@ WHAT_A_PROGRAM_SEES = """
            if isinstance(number, signal.Signals)])
     print(list(os.environ.items()))
     print(sys.getrecursionlimit(), sys.getprofile(), sys.gettrace(), sys.excepthook)
-    # One of ours stands among them until torch is imported; Python has no other place to wait for that.
-    kinds = [type(finder) for finder in sys.meta_path]
-    print("sitecustomize" in sys.modules)
-    print([kind.__name__ for kind in kinds if "pyrometer" not in kind.__module__])
+    print("sitecustomize" in sys.modules, [type(finder).__name__ for finder in sys.meta_path])
     print([hook.__name__ for hook in sys.path_hooks])
     print(os.open(__file__, os.O_RDONLY))
     print(sys.stdin.read())

@@ -341,6 +341,7 @@ static PyTypeObject Recorder_Type = {
 };
 
 /* Needs the recorder's type. */
+#include "imports.h"
 #include "watch_type.h"
 
 static PyMethodDef core_functions[] = {
@@ -351,6 +352,7 @@ static PyMethodDef core_functions[] = {
     {"count_allocations", count_allocations, METH_NOARGS, count_allocations_doc},
     {"stop_counting_allocations", stop_counting_allocations, METH_NOARGS, stop_counting_allocations_doc},
     {"allocation_totals", allocation_totals, METH_NOARGS, allocation_totals_doc},
+    {"executing", executing, METH_VARARGS, executing_doc},
     {NULL},
 };
 
@@ -379,11 +381,12 @@ PyInit_core(void)
     clock_prepare();
     other_name = PyUnicode_InternFromString("(other)");
     ellipsis = PyUnicode_InternFromString("\xe2\x80\xa6");
-    if (other_name == NULL || ellipsis == NULL || owner_prepare() < 0 || import_threads() < 0 ||
-        watch_prepare() != 0)
+    name_dunder_name = PyUnicode_InternFromString("__name__");
+    if (other_name == NULL || ellipsis == NULL || name_dunder_name == NULL || owner_prepare() < 0 ||
+        import_threads() < 0 || watch_prepare() != 0)
         return NULL;
-    PyTypeObject *types[] = {&Recorder_Type, &Scope_Type, &Position_Type, &Profiled_Type, &Before_Type,
-                             &Watch_Type, &Phased_Type, &ModuleCall_Type, &BackwardMark_Type};
+    PyTypeObject *types[] = {&Recorder_Type, &Scope_Type,  &Position_Type,   &Profiled_Type,     &Before_Type,
+                             &Watch_Type,    &Phased_Type, &ModuleCall_Type, &BackwardMark_Type, &Executing_Type};
     PyObject *module = PyModule_Create(&core_module);
     if (module == NULL)
         return NULL;

@@ -1,95 +1,68 @@
-"""Acts right after the program has imported a module, without importing it."""
+"""Acts right after the program has imported a module, without importing it.
 
+While somebody waits, the one function through which Python's import system executes modules is
+replaced. ``sys.meta_path``, specs and loaders stay what they are.
+"""
+
+import importlib
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
+from pyrometer._native import KIND
 from pyrometer.capture.losses import note_failure
+from pyrometer.capture.patches import Patches
 
 ModuleCallback = Callable[[ModuleType], None]
 
-# Frames of this file's name are cut out of the traceback of a failed import, with their neighbours.
-_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+_import_system: Any = importlib._bootstrap  # noqa: SLF001 - there is no other way
+_EXECUTES = "_call_with_frames_removed"
+
+_waiting: dict[str, list[ModuleCallback]] = {}
+_patches = Patches()
 
 
 def when_imported(name: str, callback: ModuleCallback) -> Callable[[], None]:
     """Call ``callback`` once with the module, as soon as it has been executed: now, if it is already there.
 
-    The module, its ``__spec__`` and its loader are what they would be without this. An error of the
-    callback is a loss. Returns what makes it wait no longer.
+    One that another thread is importing is waited for. An error of the callback is a loss. Returns
+    what makes it wait no longer.
     """
+    if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+        _import_system._lock_unlock_module(name)  # noqa: SLF001 - what an import of it would do
     if (module := sys.modules.get(name)) is not None:
         _call(callback, module)
         return lambda: None
-    _finder.waiting.setdefault(name, []).append(callback)
-    if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
-    return lambda: _finder.forget(name, callback)
+    _waiting.setdefault(name, []).append(callback)
+    if not _patches.is_installed(_import_system, _EXECUTES):
+        _patches.remove()
+        _patches.replace(_import_system, _EXECUTES, _telling(getattr(_import_system, _EXECUTES)))
+    return lambda: _forget(name, callback)
 
 
-class _WatchingFinder:
-    """Finds what the finders after it find, and reports a module waited for once it was executed."""
+def _forget(name: str, callback: ModuleCallback) -> None:
+    callbacks = _waiting.get(name, [])
+    if callback in callbacks:
+        callbacks.remove(callback)
+    if not callbacks:
+        _waiting.pop(name, None)
+    _leave_when_done()
 
-    def __init__(self) -> None:
-        self.waiting: dict[str, list[ModuleCallback]] = {}
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in self.waiting:
-            return None
-        for finder in list(sys.meta_path):
-            find_spec = getattr(finder, "find_spec", None)
-            if finder is self or find_spec is None:
-                continue
-            spec: ModuleSpec | None = find_spec(name, path, target)
-            if spec is not None:
-                self._watch_execution(spec)
-                return spec
-        return None
+def _leave_when_done() -> None:
+    if not _waiting:
+        _patches.remove()
 
-    def _watch_execution(self, spec: ModuleSpec) -> None:
-        loader = spec.loader
-        # A class is the loader of all built-in modules, which nobody waits for.
-        if loader is None or isinstance(loader, type) or not hasattr(loader, "exec_module"):
-            return
-        execute = loader.exec_module
 
-        # On the loader itself: a stand-in would be seen by those who look at the spec first, as
-        # many libraries do to learn whether another one is installed.
-        def exec_module(module: ModuleType) -> None:
-            if loader.__dict__.get("exec_module") is exec_module:
-                del loader.__dict__["exec_module"]
-            execute(module)
-            if module.__name__ == spec.name:  # a zip file has one loader for all its modules
-                self.executed(spec.name, module)
-
-        exec_module.__code__ = exec_module.__code__.replace(co_filename=_IMPORT_SYSTEM)
-        try:
-            loader.__dict__["exec_module"] = exec_module
-        except Exception as error:  # noqa: BLE001 - the program gets its module all the same
-            note_failure("imports", f"the import of {spec.name} was not seen", error)
-
-    def executed(self, name: str, module: ModuleType) -> None:
-        # As everyone else gets it: a module may have put another object in its place.
-        module = sys.modules.get(name, module)
-        for callback in self.waiting.pop(name, []):
-            _call(callback, module)
-        self._leave_when_done()
-
-    def forget(self, name: str, callback: ModuleCallback) -> None:
-        callbacks = self.waiting.get(name, [])
-        if callback in callbacks:
-            callbacks.remove(callback)
-        if not callbacks:
-            self.waiting.pop(name, None)
-        self._leave_when_done()
-
-    def _leave_when_done(self) -> None:
-        # A new list: another thread may be going through the old one, and would miss a finder.
-        if not self.waiting and self in sys.meta_path:
-            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+def _executed(name: str) -> None:
+    # As everyone else gets it: a module may have put another object in its place.
+    module = sys.modules.get(name)
+    if module is None:
+        return  # executed by hand, and not imported
+    for callback in _waiting.pop(name, []):
+        _call(callback, module)
+    _leave_when_done()
 
 
 def _call(callback: ModuleCallback, module: ModuleType) -> None:
@@ -99,4 +72,22 @@ def _call(callback: ModuleCallback, module: ModuleType) -> None:
         note_failure("imports", f"what was to follow the import of {module.__name__} failed", error)
 
 
-_finder = _WatchingFinder()
+def _telling(execute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which calls ``exec`` and others, telling of modules waited for."""
+    if KIND == "native":
+        from pyrometer._native.core import executing
+
+        return executing(execute, _waiting, _executed)
+
+    def _call_with_frames_removed(function: Any, *arguments: Any, **named: Any) -> Any:
+        result = execute(function, *arguments, **named)
+        if function is exec and (name := arguments[-1].get("__name__")) in _waiting:
+            _executed(name)
+        return result
+
+    # Python knows by this name which frames of the import system to leave out of tracebacks; where
+    # it does not, as in those through importlib.import_module(), the twin's frame is seen.
+    _call_with_frames_removed.__code__ = _call_with_frames_removed.__code__.replace(
+        co_filename=execute.__code__.co_filename
+    )
+    return _call_with_frames_removed
