@@ -14,6 +14,7 @@ from pyrometer.report.torch_wording import (
     format_figure,
     short,
 )
+from pyrometer.report.tree_guides import folded_together, with_guides
 from pyrometer.units import compact_count
 
 DEEPEST = 12
@@ -98,26 +99,13 @@ class _ModuleRows:
             yield f"{self._folded:,} more not shown (see --top)."
 
     def _below(self, place: ModulePlace, guide: str) -> Iterator[Row]:
-        entries = self._entries(place.children)
-        for position, entry in enumerate(entries, start=1):
-            last = position == len(entries)
-            yield from self._rows(
-                entry,
-                parent=place.name,
-                guide=guide + ("└─ " if last else "├─ "),
-                guide_below=guide + ("   " if last else "│  "),
-            )
+        for entry, own, below in with_guides(self._entries(place.children), guide):
+            yield from self._rows(entry, parent=place.name, guide=own, guide_below=below)
 
     def _entries(self, places: Sequence[ModulePlace]) -> list[ModulePlace | list[ModulePlace]]:
         entries: list[ModulePlace | list[ModulePlace]] = []
         entries += (place for place in places if id(place) in self._chosen)
-        folded = [place for place in places if id(place) not in self._chosen]
-        # A fold of one leaf would take the line that the leaf itself takes.
-        if len(folded) == 1 and not folded[0].children:
-            entries += folded
-        elif folded:
-            entries.append(folded)
-        return entries
+        return entries + folded_together(places, self._chosen)
 
     def _rows(
         self, entry: ModulePlace | list[ModulePlace], *, parent: str, guide: str, guide_below: str

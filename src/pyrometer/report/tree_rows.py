@@ -9,6 +9,7 @@ from itertools import count
 from pyrometer.analysis.call_tree import CallTree, TreeNode
 from pyrometer.analysis.results import ThreadResult
 from pyrometer.report import wording
+from pyrometer.report.tree_guides import folded_together, with_guides
 from pyrometer.units import format_count
 
 DEEPEST = 12
@@ -122,31 +123,16 @@ class _Rows:
             yield self.row(RowKind.OUTSIDE, "(outside any scope)", total_ns=self._tree.outside_ns)
 
     def below(self, nodes: tuple[TreeNode, ...], *, depth: int, guide: str = "") -> Iterator[TreeRow]:
-        entries = self._entries(nodes)
-        for position, entry in enumerate(entries, start=1):
-            last = position == len(entries)
-            yield from self._rows(
-                entry,
-                depth=depth,
-                guide=guide + ("└─ " if last else "├─ "),
-                guide_below=guide + ("   " if last else "│  "),
-            )
+        for entry, own, below in with_guides(self._entries(nodes), guide):
+            yield from self._rows(entry, depth=depth, guide=own, guide_below=below)
 
     def _entries(self, siblings: tuple[TreeNode, ...]) -> list[TreeNode | list[TreeNode]]:
         """The siblings to show, then those to fold, those on threads of their own apart."""
         entries: list[TreeNode | list[TreeNode]] = []
         entries += (node for node in siblings if id(node) in self._chosen)
         for starts_strand in (False, True):
-            folded = [
-                node
-                for node in siblings
-                if id(node) not in self._chosen and node.starts_strand is starts_strand
-            ]
-            # A fold of one leaf would take the line that the leaf itself takes.
-            if len(folded) == 1 and not folded[0].children:
-                entries += folded
-            elif folded:
-                entries.append(folded)
+            alike = [node for node in siblings if node.starts_strand is starts_strand]
+            entries += folded_together(alike, self._chosen)
         return entries
 
     def _rows(
