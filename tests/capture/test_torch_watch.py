@@ -159,7 +159,7 @@ def test_the_backward_pass_is_charged_to_the_module_that_works_in_it() -> None:
 
     class Slow(torch.nn.Module):
         def forward(self, values: Any) -> Any:
-            return SlowGradient.apply(values)
+            return SlowGradient.apply(values)  # type: ignore[no-untyped-call]
 
     class Model(torch.nn.Module):
         def __init__(self) -> None:

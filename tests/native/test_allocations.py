@@ -211,7 +211,7 @@ def test_a_backward_pass_counts_in_the_thread_that_called_it(recorder: Any) -> N
     weight = torch.ones(1_000, requires_grad=True)
     loss = (weight * 2).sum()
     with recorder.scope("backward"):
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
     ((allocated_bytes, allocations),) = allocated(recorder).values()
     assert weight.grad is not None
     assert allocated_bytes >= weight.grad.nbytes == 4_000

@@ -69,8 +69,9 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     for phase, owner, name, begun, ended, event in places:
         try:
             theirs = getattr(owner, name)
-            told_too = (begun, ended) if told.gpu is None else _tell_gpu(told.gpu, phase, begun, ended)
-            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), *told_too, event)
+            if told.gpu is not None:
+                begun, ended = _tell_gpu(told.gpu, phase, begun, ended)  # noqa: PLW2901 - told on
+            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended, event)
             patches.replace(owner, name, ours)
         except Exception as error:  # noqa: BLE001 - the other phases are still worth having
             note_failure("torch", f"{phase} is not seen in {name}", error)
@@ -88,9 +89,9 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
 
 
 def _tell_gpu(
-    gpu: GpuWatch, phase: str, begun: Callable[[Any], None] | None, ended: Callable[..., None] | None
-) -> tuple[Callable[[Any], None], Callable[..., None]]:
-    def begun_too(first: Any) -> None:
+    gpu: GpuWatch, phase: str, begun: Callable[[object], None] | None, ended: Callable[..., None] | None
+) -> tuple[Callable[[object], None], Callable[..., None]]:
+    def begun_too(first: object) -> None:
         if begun is not None:
             begun(first)
         gpu.phase_began(phase)
