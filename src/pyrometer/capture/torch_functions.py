@@ -42,6 +42,9 @@ _NO_EVENT, _FETCH, _BACKWARD = 0, 1, 2
 """What a function means in the loop that the core follows by itself."""
 
 
+_Told = tuple[Callable[[Any], object] | None, Callable[..., object] | None]
+
+
 def kept_by(phase: str) -> int:
     """The phases, as bits by number, in which a function of this one changes nothing."""
     return sum(1 << PHASE_NUMBERS[name] for name in _KEPT_BY[phase])
@@ -69,9 +72,10 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     for phase, owner, name, begun, ended, event in places:
         try:
             theirs = getattr(owner, name)
+            told_too: _Told = (begun, ended)
             if told.gpu is not None:
-                begun, ended = _tell_gpu(told.gpu, phase, begun, ended)  # noqa: PLW2901 - told on
-            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), begun, ended, event)
+                told_too = _tell_gpu(told.gpu, phase, *told_too)
+            ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), *told_too, event)
             patches.replace(owner, name, ours)
         except Exception as error:  # noqa: BLE001 - the other phases are still worth having
             note_failure("torch", f"{phase} is not seen in {name}", error)
@@ -89,8 +93,8 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
 
 
 def _tell_gpu(
-    gpu: GpuWatch, phase: str, begun: Callable[[object], None] | None, ended: Callable[..., None] | None
-) -> tuple[Callable[[object], None], Callable[..., None]]:
+    gpu: GpuWatch, phase: str, begun: Callable[[Any], object] | None, ended: Callable[..., object] | None
+) -> "_Told":
     def begun_too(first: object) -> None:
         if begun is not None:
             begun(first)
