@@ -4,7 +4,8 @@ In every round each tool has one fresh process of the same program, all warm, vi
 random order for a few steps at a time, and held still in between. A ratio is only ever taken between
 blocks of the same turn; a round's figure is the median over its turns, the figure given the median
 over rounds with its 99 % interval. A second un-profiled process shows what the machine alone does to
-a ratio. The ratio of processor time, over all threads of the process, is less moved by neighbours.
+a ratio: where its own interval leaves out 1, no verdict is given. The ratio of processor time, over
+all threads of the process, is shown beside it.
 
 Exits with 1 unless ``pyrometer run`` is shown to keep its limits: the whole interval of its ratio, on
 every program, and the time from the program's last line to the end of the report.
@@ -32,6 +33,10 @@ REPORT_LIMIT_S = 1.0
 PATIENCE_S = 60.0
 QUICK_PATIENCE_S = 8.0
 NEEDED = {PLAIN, CONTROL, PYROMETER}
+# The range of n values holds their median with a probability of 1 - 2 ** (1 - n): from eight on, 99 %.
+MIN_ROUNDS = 8
+TOO_FEW = "no verdict: too few rounds"
+VOID = "VOID: the control is off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,7 @@ def row_for(tool: str, workload: Workload, rounds: Sequence[Mapping[str, Reading
         return None
     figure = _over_rounds([reading.ratio for reading in readings])
     ends_s = [reading.end_s for reading in readings if reading.end_s is not None]
+    control = _over_rounds([readings_of_round[CONTROL].ratio for readings_of_round in rounds])
     limit = workload.limit if tool == PYROMETER else None
     return Row(
         workload=workload.name,
@@ -141,7 +147,7 @@ def row_for(tool: str, workload: Workload, rounds: Sequence[Mapping[str, Reading
         cpu_ratio=_over_rounds([reading.cpu_ratio for reading in readings]),
         end_s=statistics.median(ends_s) if ends_s else None,
         limit=limit,
-        verdict="" if limit is None else judge(figure, limit),
+        verdict="" if limit is None else judge(figure, limit, control=control, rounds=len(readings)),
     )
 
 
@@ -149,16 +155,24 @@ def _over_rounds(ratios: Sequence[float]) -> Ratio:
     return ratio({"ratio": ratios, "reference": [1.0] * len(ratios)}, "ratio", "reference")
 
 
-def judge(figure: Ratio, limit: float) -> str:
-    """PASS when the whole interval lies within the limit, FAIL when all of it lies beyond, else UNCLEAR."""
+def judge(figure: Ratio, limit: float, *, control: Ratio, rounds: int) -> str:
+    """PASS when the whole interval lies within the limit, FAIL when all of it lies beyond, else UNCLEAR.
+
+    No verdict is given where the figures cannot bear one: from fewer rounds than an interval takes, or
+    while two processes of the same un-profiled program are told apart.
+    """
+    if rounds < MIN_ROUNDS:
+        return TOO_FEW
+    if not control.low <= 1 <= control.high:
+        return VOID
     if figure.high <= limit:
         return "PASS"
     return "FAIL" if figure.low > limit else "UNCLEAR"
 
 
-def render(workload: Workload, figures: Mapping[str, Row | None]) -> str:
+def render(workload: Workload, figures: Mapping[str, Row | None], *, rounds: int) -> str:
     """The table of one workload."""
-    interval = f"{'99 % interval':>16}"
+    interval = f"{'99 % interval' if rounds >= MIN_ROUNDS else 'range of rounds':>16}"
     ratios = f"{'ratio':>6}  {interval}  {'CPU ratio':>9}  {interval}"
     heads = f"{'ms a step':>10}  {ratios}  {'end, s':>7}  {'limit':>7}"
     lines = [f"{f'({workload.letter}) {workload.title}':<40}{heads}"]
@@ -230,7 +244,7 @@ def main() -> int:
             for _ in range(options.rounds)
         ]
         figures = {tool.name: row_for(tool.name, workload, rounds) for tool in tools}
-        print(f"\n{render(workload, figures)}", flush=True)
+        print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
         rows += [row for row in figures.values() if row is not None]
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
