@@ -101,7 +101,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         strands=strands_in(snapshot),
         memory=memory.series.record(),
         torch=None if watch is None else watch.record(),
-        losses=losses_in(snapshot),
+        losses=losses_in(snapshot, None if watch is None else watch.losses),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],

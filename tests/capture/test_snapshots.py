@@ -52,3 +52,10 @@ def test_each_kind_of_loss_has_its_words() -> None:
     assert [loss.count for loss in losses] == [3] * len(NO_LOSSES)
     assert len({loss.reason for loss in losses}) == len(NO_LOSSES)
     assert "20,000" in losses[0].reason
+
+
+def test_what_the_tree_of_modules_could_not_keep_is_a_loss_of_its_own() -> None:
+    (loss,) = losses_in({"losses": NO_LOSSES}, {**NO_LOSSES, "places": 7})
+    assert (loss.collector, loss.count) == ("torch", 7)
+    assert "modules" in loss.reason
+    assert "(other)" in loss.reason

@@ -24,6 +24,13 @@ _LOSS_TEXTS = {
     "before recording began, or another tool holds the interpreter's hooks",
 }
 
+_TORCH_LOSS_TEXTS = {
+    "places": 'calls that found the tree of modules full (20,000 places, 1,000 of them kept for "(other)"): '
+    'they stand together as "(other)"',
+    "depth": 'modules called deeper than 1,000 in each other: the deeper ones stand together as "(other)"',
+    "threads": "more threads than are kept apart: their calls of modules are not seen",
+}
+
 
 def strands_in(snapshot: Mapping[str, Any]) -> tuple[Strand, ...]:
     """The call trees of a recorder's snapshot."""
@@ -39,12 +46,20 @@ def strands_in(snapshot: Mapping[str, Any]) -> tuple[Strand, ...]:
     )
 
 
-def losses_in(snapshot: Mapping[str, Any]) -> tuple[Loss, ...]:
-    """What the recorder could not keep, what our hooks failed at, and what nobody watches."""
+def losses_in(snapshot: Mapping[str, Any], torch_losses: Mapping[str, int] | None = None) -> tuple[Loss, ...]:
+    """What the recorder could not keep, what our hooks failed at, and what nobody watches.
+
+    ``torch_losses`` is what the recorder of PyTorch calls could not keep.
+    """
     losses = [
         Loss(collector="scopes", reason=_LOSS_TEXTS[kind], count=count)
         for kind, count in snapshot["losses"].items()
         if count
+    ]
+    losses += [
+        Loss(collector="torch", reason=_TORCH_LOSS_TEXTS[kind], count=count)
+        for kind, count in (torch_losses or {}).items()
+        if count and kind in _TORCH_LOSS_TEXTS
     ]
     losses += [
         Loss(collector=collector, reason=reason, count=count)
