@@ -103,7 +103,11 @@ def test_asked_for_without_a_terminal_it_is_lines_of_their_own(folder: Folder) -
     ended = folder.profiled("--live", "program.py")
     assert (ended.stdout, ended.code) == ("begin\n", 0)
     lines = ended.stderr.splitlines()
-    assert [line.split(" · ")[0] for line in lines] == ["step 2", "step 3", "step 4", "step 5"]
+    # Steps in a row may be counted together: not each has its line, however often it is due.
+    steps = [int(line.split(" · ")[0].removeprefix("step ")) for line in lines]
+    assert len(steps) > 1
+    assert steps == sorted(set(steps))
+    assert set(steps) <= {1, 2, 3, 4, 5}
     assert "\x1b" not in ended.stderr
 
 
