@@ -7,7 +7,7 @@ import pytest
 
 from pyrometer.capture.step_groups import StepGroups, Stretch, Taken
 from pyrometer.capture.torch_generation import Token
-from pyrometer.capture.torch_steps import MAX_UNDECIDED, StepFinder
+from pyrometer.capture.torch_steps import MAX_BEFORE_OPTIMIZER, MAX_UNDECIDED, StepFinder
 from pyrometer.record.torch_run import MAX_FIRST_STEPS, MAX_GROUPS, MAX_SAMPLED_STEPS, StepGroup
 
 PHASES = ["other", "data", "forward"]
@@ -402,3 +402,39 @@ def test_an_optimizer_for_each_parameter_has_a_short_label() -> None:
         for number in range(30):
             loop.optimize(f"SGD ({number})")
     assert loop.end()[0].label == "SGD (0) + SGD (1) + SGD (2) and 27 more"
+
+
+def test_a_program_that_changes_its_weights_by_hand_steps_from_batch_to_batch() -> None:
+    loop = Loop()
+    for _ in range(5):
+        loop.fetch()
+        loop.forward()
+        loop.backward()
+        loop.work()
+    loop.run_out()
+    (group,) = loop.end()
+    assert (group.kind, group.label, group.steps, group.samples) == ("training", "model", 5, 20)
+    assert {step.duration_ns for step in group.first} == {44}
+
+
+def test_by_hand_and_without_a_loader_it_steps_from_root_call_to_root_call() -> None:
+    loop = Loop()
+    for _ in range(MAX_BEFORE_OPTIMIZER + 10):
+        loop.forward(samples=2)
+        loop.backward()
+        loop.work()
+    (group,) = loop.end()
+    assert (group.kind, group.steps) == ("training", MAX_BEFORE_OPTIMIZER + 10)
+    assert group.first[0].duration_ns == 33
+
+
+def test_gradients_accumulated_from_the_start_wait_for_their_optimizer() -> None:
+    loop = Loop()
+    for _ in range(2):
+        for _ in range(100):
+            loop.fetch()
+            loop.forward()
+            loop.backward()
+        loop.optimize()
+    (group,) = loop.end()
+    assert (group.steps, group.batches, group.backward_passes) == (2, 200, 200)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # teacher that is asked twice before the backward pass, an optimizer that steps more than once a batch.
 MAX_UNDECIDED = 16
 
+# Batches, or root calls, with a backward pass before the first optimizer of all steps: it may be that
+# gradients are accumulated over many, or that the program changes its weights by its own hand.
+MAX_BEFORE_OPTIMIZER = 256
+
 MAX_NAMED = 3
 
 LoopStretch = tuple[bool, int, int | None, int | None, int, int, tuple[str, ...], str | None, Taken | None]
@@ -55,6 +59,7 @@ class StepFinder:
         self._marked_samples: int | None = None
         self._marks_steps = False
         self._trains = False
+        self._has_optimizer = False
 
     @property
     def undecided_returns(self) -> int:
@@ -75,10 +80,11 @@ class StepFinder:
             return
         if self._undecided:
             self._finish_training()
-        if self._is_forward_only():
+        if self._is_forward_only() or self._is_trained_by_hand():
             self._cut()
         if self._undecided:
             self._finish_forwards()
+            self._finish_by_hand()
 
     def fetched(self, samples: int | None, tokens: int | None, worker_ns: int | None) -> None:
         """A batch has come."""
@@ -119,6 +125,10 @@ class StepFinder:
                 self._finish_training()
                 self._finish_forwards()
                 now = self._now
+            elif root in now.roots and self._is_trained_by_hand() and not (again or self._is_fetched()):
+                self._cut()
+                self._finish_by_hand()
+                now = self._now
             elif root in now.roots and not now.backward_passes and not self._is_fetched():
                 self._cut()
                 if self._streaming or self._count_forwards() > MAX_UNDECIDED:
@@ -152,11 +162,14 @@ class StepFinder:
         self._now.backward_passes += 1
         self._streaming = False
         self._trains = True
+        if not self._has_optimizer and not self._marks_steps:
+            self._settle()
 
     def optimizer_ended(self, name: str, taken: Taken | None = None) -> None:
         """An optimizer's ``step()`` has returned: now, or when ``taken`` was."""
         self._begin()
         self._trains = True
+        self._has_optimizer = True
         self._streaming = False
         if self._marks_steps:
             if taken is not None:
@@ -254,6 +267,10 @@ class StepFinder:
         now = self._now
         return now.forward_calls > 0 and not now.backward_passes and not self._waits_for_backward()
 
+    def _is_trained_by_hand(self) -> bool:
+        """As far as can be told: it has backward passes, and no optimizer has ever stepped."""
+        return not self._has_optimizer and self._now.backward_passes > 0
+
     def _waits_for_backward(self) -> bool:
         return any(stretch.backward_passes and not stretch.optimizers for stretch in self._undecided)
 
@@ -287,12 +304,22 @@ class StepFinder:
         for stretch in waiting:
             self._finish([stretch], "generation" if stretch.generates else "forward")
 
+    def _finish_by_hand(self, *, at_last: bool = False) -> None:
+        """Each stretch with a backward pass is a step, when no optimizer is to be expected any more."""
+        if self._has_optimizer or not (at_last or len(self._undecided) > MAX_BEFORE_OPTIMIZER):
+            return
+        waiting, self._undecided = self._undecided, []
+        for stretch in waiting:
+            self._finish([stretch], "training" if stretch.backward_passes else "forward")
+
     def _finish_all(self) -> None:
         self._finish_training()
-        if self._now.ns and self._now.forward_calls and not self._now.backward_passes:
-            self._undecided.append(self._now)
+        if self._now.ns and self._now.forward_calls:
+            if self._is_trained_by_hand() or not self._now.backward_passes:
+                self._undecided.append(self._now)
             self._now = Stretch()
         self._finish_forwards()
+        self._finish_by_hand(at_last=True)
 
     def _finish(self, parts: list[Stretch], kind: str, name: str | None = None) -> None:
         step, *others = parts
