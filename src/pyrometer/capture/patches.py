@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 
 # Not from typing, which would take half of what `import pyrometer` may cost.
 TYPE_CHECKING = False
@@ -24,7 +26,9 @@ class _Patch:
         self.ours = ours
 
     def put(self) -> None:
-        setattr(self.owner, self.name, self.ours)
+        # Somebody may have put another there since, which stays.
+        if vars(self.owner).get(self.name, _ABSENT) is self.theirs:
+            setattr(self.owner, self.name, self.ours)
 
     def take_back(self) -> None:
         # Somebody may have wrapped ours since: then it is no longer ours to remove.
@@ -45,6 +49,11 @@ class Patches:
     def __init__(self) -> None:
         self._patches: list[_Patch] = []
         self._suspensions = 0
+        self._lock = threading.RLock()
+        _all_patches.add(self)
+
+    def forget_lock(self) -> None:
+        """In a forked child: a thread that held it does not exist here."""
         self._lock = threading.RLock()
 
     def replace(self, owner: object, name: str, wrapper: Any) -> None:
@@ -108,3 +117,14 @@ class Patches:
     def _take_all_back(self) -> None:
         for patch in reversed(self._patches):
             patch.take_back()
+
+
+_all_patches: weakref.WeakSet[Patches] = weakref.WeakSet()
+
+
+def _forget_locks() -> None:
+    for patches in list(_all_patches):
+        patches.forget_lock()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
