@@ -1,6 +1,5 @@
 """What modules are called, how large they are, and what their calls do."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,12 +8,6 @@ from pyrometer.capture.torch_modules import ModuleNames
 from pyrometer.record.torch_run import Module
 
 pytestmark = pytest.mark.torch
-
-
-def _names_after(call: Callable[[ModuleNames], object]) -> tuple[str, ...]:
-    names = ModuleNames()
-    call(names)
-    return tuple(name for _, name in names._names.values())
 
 
 def _records(names: ModuleNames) -> dict[str, Module]:

@@ -6,6 +6,7 @@ none of these count 0. A class without a formula is not counted at all, and said
 
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 _Formula = Callable[[Any, Sequence[Any], Sequence[Any]], int]
@@ -27,19 +28,18 @@ _NONE_TO_COUNT = (
 )  # fmt: skip
 
 
-def has_formula(module: Any) -> bool:
-    """Whether the operations of this module's own forward are known; a subclass with its own is not."""
-    return _formula_of(module) is not None
-
-
 def flops_of(module: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> int | None:
-    """The operations of one call, without those of modules below; None when its shapes do not tell."""
+    """The operations of one call, without those of modules below.
+
+    None when its shapes do not tell, or nobody knows them: a subclass with a forward of its own is
+    not what the formula is for.
+    """
     formula = _formula_of(module)
     if formula is None:
         return None
     try:
         return formula(module, inputs, outputs)
-    except (AttributeError, IndexError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
         return None  # called in a way the formula does not know
 
 
@@ -48,7 +48,6 @@ def _formula_of(module: Any) -> _Formula | None:
     for kind in kinds:
         formula = _FORMULAS.get((kind.__module__.partition(".")[0], kind.__name__))
         if formula is not None:
-            # A subclass that computes something of its own is not what the formula is for.
             return formula if type(module).forward is kind.forward else None
     return None
 
@@ -61,21 +60,22 @@ def _linear(module: Any, _: Sequence[Any], outputs: Sequence[Any]) -> int:
     return int(2 * outputs[0].numel() * module.in_features)
 
 
-def _linear_transposed(module: Any, _: Sequence[Any], outputs: Sequence[Any]) -> int:
+def _linear_transposed(_: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
     """Hugging Face's ``Conv1D``: a linear layer whose weight is stored the other way round."""
-    return int(2 * outputs[0].numel() * module.weight.shape[0])
+    return int(2 * outputs[0].numel() * inputs[0].shape[-1])
 
 
 def _bilinear(module: Any, _: Sequence[Any], outputs: Sequence[Any]) -> int:
     return int(2 * outputs[0].numel() * module.in1_features * (module.in2_features + 1))
 
 
+# Never by the weight itself, which a parametrization computes anew, and differently, each time it is asked.
 def _convolution(module: Any, _: Sequence[Any], outputs: Sequence[Any]) -> int:
-    return int(2 * outputs[0].numel() * module.weight[0].numel())
+    return int(2 * outputs[0].numel() * module.in_channels // module.groups * prod(module.kernel_size))
 
 
 def _transposed_convolution(module: Any, inputs: Sequence[Any], _: Sequence[Any]) -> int:
-    return int(2 * inputs[0].numel() * module.weight[0].numel())
+    return int(2 * inputs[0].numel() * module.out_channels // module.groups * prod(module.kernel_size))
 
 
 def _recurrent(module: Any, inputs: Sequence[Any], _: Sequence[Any]) -> int:

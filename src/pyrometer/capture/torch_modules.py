@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any
 
 from pyrometer._native import KIND
-from pyrometer.capture.torch_flops import flops_of, has_formula
+from pyrometer.capture.torch_flops import flops_of
+from pyrometer.capture.weak_names import WeakNames
 from pyrometer.record.torch_run import MAX_MODULES, Module
 
 _LOSS_ENDINGS = ("Loss", "Criterion")
@@ -22,8 +23,10 @@ class ModuleNames:
     """Names modules as their callers see them, and keeps what is known of each by name."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._names = WeakNames()
         self._roots: dict[str, weakref.ref[Any]] = {}
+        self._made_in_calls: set[tuple[str, str]] = set()
+        """Classes of modules that belong to nobody, by the module in whose call they were made."""
         self._known: dict[str, _Facts] = {}
 
     def describe(self, module: Any, parent: Any) -> tuple[str, bool]:
@@ -31,7 +34,7 @@ class ModuleNames:
 
         Called by the core, straight below the program's own frame.
         """
-        name = self._name_of(module)
+        name = self._names.get(module)
         if name is None and parent is not None:
             name = self._name_in(parent, module)
         if name is None:
@@ -40,12 +43,12 @@ class ModuleNames:
 
     def name_of(self, module: Any) -> str:
         """The name of a module seen before; its class for any other."""
-        return self._name_of(module) or type(module).__name__
+        return self._names.get(module) or type(module).__name__
 
     def learn(self, root: Any) -> None:
         """Note the sizes of a root module and all below; after a call, when lazy ones have their shape."""
-        name = self._name_of(root)
-        if name is None or (name in self._known and self._known[name].has_sizes):
+        name = self._names.get(root)
+        if name is None or is_traced() or (name in self._known and self._known[name].has_sizes):
             return
         for below, module in root.named_modules():
             full_name = _joined(name, below)
@@ -55,6 +58,8 @@ class ModuleNames:
 
     def measure(self, module: Any, name: str, arguments: tuple[Any, ...], keywords: Any, result: Any) -> None:
         """Note what one call gave, and how much it worked."""
+        if is_traced():
+            return
         facts = self._known.get(name)
         if facts is None:
             if len(self._known) >= MAX_MODULES:
@@ -71,32 +76,31 @@ class ModuleNames:
         """Begin anew."""
         self.__init__()  # type: ignore[misc]
 
-    def _name_of(self, module: Any) -> str | None:
-        reference, name = self._names.get(id(module), (None, None))
-        # Another one may have lived at this address.
-        return name if reference is not None and reference() is module else None
-
     def _name_in(self, parent: Any, module: Any) -> str | None:
         """Of a module that was made, or put in, after its root had been seen."""
-        parent_name = self._name_of(parent)
+        parent_name = self._names.get(parent)
         if parent_name is None:
             return None
-        below = next((name for name, child in parent.named_modules() if child is module), None)
-        # One that belongs to nobody, made in the very call.
-        below = type(module).__name__ if below is None else below
+        # One made in the very call is made again in the next: a large model is searched once for such.
+        made_in_call = (parent_name, type(module).__name__)
+        modules = () if made_in_call in self._made_in_calls else parent.named_modules()
+        below = next((name for name, child in modules if child is module), None)
+        if below is None:
+            if len(self._made_in_calls) < MAX_MODULES:
+                self._made_in_calls.add(made_in_call)
+            below = type(module).__name__
         name = _joined(parent_name, below)
-        self._names[id(module)] = (weakref.ref(module), name)
+        self._names.put(module, name)
         return name
 
     def _add_root(self, module: Any, frame: FrameType | None) -> str:
         name = self._free_name(variable_name(module, frame) or type(module).__name__, module)
         self._roots[name] = weakref.ref(module)
-        self._drop_dead()
         for below, child in module.named_modules():
             # One that is a root itself, or part of another, keeps its name.
-            if self._name_of(child) is None:
-                self._names[id(child)] = (weakref.ref(child), _joined(name, below))
-        self._names[id(module)] = (weakref.ref(module), name)
+            if self._names.get(child) is None:
+                self._names.put(child, _joined(name, below))
+        self._names.put(module, name)
         return name
 
     def _free_name(self, wanted: str, module: Any) -> str:
@@ -109,10 +113,6 @@ class ModuleNames:
             if holder is None or holder is module:
                 return name
         return f"{wanted} (more)"
-
-    def _drop_dead(self) -> None:
-        if len(self._names) > 2 * MAX_MODULES:
-            self._names = {key: value for key, value in self._names.items() if value[0]() is not None}
 
 
 class _Facts:
@@ -140,19 +140,20 @@ class _Facts:
     def learn(self, module: Any) -> None:
         self.kind = type(module).__name__
         self.hidden = what_hides(module)
-        parameters = [parameter for parameter in module.parameters() if _has_size(parameter)]
-        self.parameters = sum(parameter.numel() for parameter in parameters)
-        self.parameter_bytes = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+        with unheard():
+            parameters = [parameter for parameter in module.parameters() if _has_size(parameter)]
+            self.parameters = sum(parameter.numel() for parameter in parameters)
+            self.parameter_bytes = sum(_bytes_of(parameter) for parameter in parameters)
         self.has_sizes = True
 
     def measure(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:
         self.measured += 1
-        self.output_bytes = (self.output_bytes or 0) + sum(tensor.nbytes for tensor in tensors_in(result))
-        if has_formula(module):
-            inputs = tensors_in((arguments, keywords))
-            flops = flops_of(module, inputs, tensors_in(result))
-            if flops is not None:
-                self.flops = (self.flops or 0) + flops
+        outputs = tensors_in(result)
+        with unheard():
+            self.output_bytes = (self.output_bytes or 0) + sum(map(_bytes_of, outputs))
+            flops = flops_of(module, tensors_in((arguments, keywords)), outputs)
+        if flops is not None:
+            self.flops = (self.flops or 0) + flops
 
     def record(self, name: str) -> Module:
         return Module(
@@ -183,7 +184,7 @@ def what_hides(module: Any) -> str | None:
 
 def variable_name(module: Any, frame: FrameType | None) -> str | None:
     """What the calling code calls the module: a variable of its, or an attribute of its ``self``."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_PROGRAM):
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_NOT_THE_PROGRAM):
         frame = frame.f_back
     if frame is None:
         return None
@@ -192,13 +193,22 @@ def variable_name(module: Any, frame: FrameType | None) -> str | None:
         for name, value in list(variables.items()):
             if value is module and name != "self" and not name.startswith("_"):
                 return name
-    holder = local.get("self")
-    for members in (getattr(holder, "_modules", None), getattr(holder, "__dict__", None)):
+    attributes = _attributes_of(local.get("self"))
+    for members in (attributes.get("_modules"), attributes):
         if isinstance(members, dict):
             for name, value in list(members.items()):
                 if value is module:
                     return str(name)
     return None
+
+
+def _attributes_of(holder: Any) -> dict[str, Any]:
+    """Without a word to the object, which may answer anything."""
+    try:
+        attributes = object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return {}
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def _local_variables(frame: FrameType) -> dict[str, Any]:
@@ -225,6 +235,33 @@ def tensors_in(value: Any, levels: int = 3) -> list[Any]:
         elif left and isinstance(item, dict):
             waiting += [(part, left - 1) for part in list(item.values())[:_MAX_TENSORS]]
     return found
+
+
+def unheard() -> Any:
+    """A context in which only torch hears what is asked of tensors: no class or mode of the program's."""
+    return sys.modules["torch"]._C.DisableTorchFunction()  # noqa: SLF001
+
+
+def is_traced() -> bool:
+    """Whether torch takes note of every size that is asked for, as a part of the program."""
+    state = sys.modules["torch"]._C  # noqa: SLF001
+    return state._get_tracing_state() is not None or state._len_torch_dispatch_stack() > 0  # noqa: SLF001
+
+
+def token_shape(given: Any) -> tuple[int, int] | None:
+    """(sequences, tokens) of the first tensor in what a module is given, if it holds tokens."""
+    tensors = tensors_in(given, 2)
+    if not tensors or is_traced():
+        return None
+    with unheard():
+        first = tensors[0]
+        return tuple(first.shape) if first.dim() == 2 and not first.is_floating_point() else None
+
+
+def _bytes_of(tensor: Any) -> int:
+    strided = sys.modules["torch"].strided
+    # How much another layout holds, only its own class knows.
+    return int(tensor.numel() * tensor.element_size()) if tensor.layout is strided else 0
 
 
 def _has_size(parameter: Any) -> bool:
