@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pyrometer.capture.torch_generation import Token
 
 OVERFLOW_LABEL = "(other)"
+_KINDS = 4
+"""Each may need a place for those of its steps that find no other."""
 
 Taken = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """What ``Watch.take()`` gives: when, then time, bytes and allocations by phase since the last time."""
@@ -110,8 +112,7 @@ class StepGroups:
             return
         group = self._groups.get((kind, label))
         if group is None:
-            # One place is kept for all that find no other.
-            if len(self._groups) >= MAX_GROUPS - 1:
+            if len(self._groups) >= MAX_GROUPS - _KINDS:
                 label = OVERFLOW_LABEL
             group = self._groups.setdefault((kind, label), _Group())
         group.add(index, stretch, began_ns - self._origin_ns, self._random)
@@ -120,7 +121,7 @@ class StepGroups:
         """The groups so far, in the order they came up."""
         return tuple(
             group.record(kind, label, self._phases, counts_bytes=self._counts_bytes)
-            for (kind, label), group in list(self._groups.items())[:MAX_GROUPS]
+            for (kind, label), group in self._groups.items()
         )
 
 
