@@ -1,11 +1,13 @@
 """Text made token by token: which root calls go on with a sequence, and what each position costs."""
 
+import threading
 from dataclasses import dataclass
 
 from pyrometer.capture.step_groups import Stretch
 from pyrometer.record.torch_run import Generation, PositionBin
 
 _MAX_MODELS = 8
+_OTHER = "(other)"
 _BINS_PER_OCTAVE = 4
 
 
@@ -48,23 +50,31 @@ class _Sequence:
         return True
 
 
-class GenerationWatch:
-    """Follows the sequences of each root module called without gradients."""
+class _Followed(threading.local):
+    """What one thread is generating, by root module."""
 
     def __init__(self) -> None:
-        self._sequences: dict[str, _Sequence] = {}
-        self._began: dict[str, Token] = {}
+        self.sequences: dict[str, _Sequence] = {}
+        self.began: dict[str, Token] = {}
+
+
+class GenerationWatch:
+    """Follows the sequences of each root module called without gradients, on each thread."""
+
+    def __init__(self) -> None:
+        self._here = _Followed()
         self._totals: dict[str, _Totals] = {}
 
     def called(self, model: str, shape: tuple[int, int] | None, *, tracks_gradients: bool) -> bool:
         """Whether this call makes the next token of a sequence; ``shape`` is (batch, tokens)."""
+        sequences, began = self._here.sequences, self._here.began
         if shape is None or tracks_gradients:
-            self._sequences.pop(model, None)
-            self._began.pop(model, None)
+            sequences.pop(model, None)
+            began.pop(model, None)
             return False
-        sequence = self._sequences.get(model)
+        sequence = sequences.get(model)
         if sequence is not None and sequence.goes_on_with(*shape):
-            self._began[model] = Token(
+            began[model] = Token(
                 model=model,
                 position=sequence.position,
                 sequences=sequence.batch,
@@ -72,16 +82,16 @@ class GenerationWatch:
                 cached=sequence.cached,
             )
             return True
-        if len(self._sequences) < _MAX_MODELS or model in self._sequences:
-            self._sequences[model] = _Sequence(*shape)
-            self._began[model] = Token(
+        if len(sequences) < _MAX_MODELS or model in sequences:
+            sequences[model] = _Sequence(*shape)
+            began[model] = Token(
                 model=model, position=shape[1], sequences=shape[0], starts=True, cached=False
             )
         return False
 
     def returned(self, model: str, duration_ns: int) -> Token | None:
         """What the call that has just returned made, if it may be a generator's."""
-        began = self._began.pop(model, None)
+        began = self._here.began.pop(model, None)
         if began is None:
             return None
         return Token(
@@ -95,7 +105,10 @@ class GenerationWatch:
 
     def made(self, token: Token, stretch: Stretch) -> None:
         """A step that made a token is finished."""
-        self._totals.setdefault(token.model, _Totals()).add(token, stretch)
+        model = token.model
+        if model not in self._totals and len(self._totals) >= _MAX_MODELS:
+            model = _OTHER
+        self._totals.setdefault(model, _Totals()).add(token, stretch)
 
     def records(self, *, counts_bytes: bool) -> tuple[Generation, ...]:
         """What was generated, by root module."""
