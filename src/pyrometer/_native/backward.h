@@ -20,7 +20,7 @@ typedef struct {
     Scope *path[]; /* from the root module to the one whose backward part begins here */
 } BackwardMark;
 
-static PyObject *name_grad_fn, *name_sequence_number, *name_register_prehook;
+static PyObject *name_grad_fn, *name_sequence_number, *name_register_prehook, *name_enter, *name_exit;
 
 /* Open exactly these scopes under the backward phase. */
 static void
@@ -231,14 +231,50 @@ mark_value(const Marking *marking, PyObject *value, int levels)
     return outcome;
 }
 
+/* From here on only torch hears what is asked of tensors. NULL: see watch_note_failure. */
+static PyObject *
+begin_unheard(Watch *watch)
+{
+    if (watch->unheard == NULL)
+        return Py_NewRef(Py_None);
+    PyObject *context = PyObject_CallNoArgs(watch->unheard);
+    PyObject *entered = context == NULL ? NULL : PyObject_CallMethodNoArgs(context, name_enter);
+    if (entered == NULL)
+        Py_CLEAR(context);
+    Py_XDECREF(entered);
+    return context;
+}
+
+static int
+end_unheard(Watch *watch, PyObject *context)
+{
+    SavedError error = save_error();
+    PyObject *left = context == Py_None ? Py_NewRef(Py_None)
+                                        : PyObject_CallMethodObjArgs(context, name_exit, Py_None, Py_None, Py_None, NULL);
+    Py_DECREF(context);
+    int outcome = left == NULL ? watch_note_failure(watch) : 0;
+    Py_XDECREF(left);
+    if (outcome == 0)
+        restore_error(error);
+    else
+        forget_error(error);
+    return outcome;
+}
+
 static int
 mark_values(const Marking *marking, PyObject *const *values, Py_ssize_t count)
 {
     Watch *watch = marking->watch;
+    if (count == 0)
+        return 0;
     uint64_t began_ns = recorder_now_ns(watch->recorder);
+    PyObject *context = begin_unheard(watch);
+    if (context == NULL)
+        return watch_note_failure(watch);
     int outcome = 0;
     for (Py_ssize_t i = 0; i < count && outcome == 0; i++)
         outcome = mark_value(marking, values[i], 2);
+    outcome |= end_unheard(watch, context);
     watch->hook_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
     return outcome;
 }

@@ -125,6 +125,18 @@ loop_is_usual(const Watch *watch, const WatchThread *thread)
 
 /* Batches. */
 
+/* Whether reading a tensor's shape would be seen by the program. */
+static int
+is_overridden(Watch *watch)
+{
+    PyObject *answer = watch->is_overridden == NULL ? Py_NewRef(Py_False) : PyObject_CallNoArgs(watch->is_overridden);
+    if (answer == NULL)
+        PyErr_Clear();
+    int overridden = answer != Py_False;
+    Py_XDECREF(answer);
+    return overridden;
+}
+
 /* Whether the size of the batch can be told at a glance; as batch_size() in torch_batches.py. */
 static int
 glance_at_batch(Watch *watch, PyObject *batch, int64_t *samples, int64_t *tokens)
@@ -134,7 +146,7 @@ glance_at_batch(Watch *watch, PyObject *batch, int64_t *samples, int64_t *tokens
         first = PyList_GET_ITEM(batch, 0);
     else if (PyTuple_CheckExact(batch) && PyTuple_GET_SIZE(batch) > 0)
         first = PyTuple_GET_ITEM(batch, 0);
-    if ((PyObject *)Py_TYPE(first) != watch->tensor_type)
+    if ((PyObject *)Py_TYPE(first) != watch->tensor_type || is_overridden(watch))
         return 0;
     PyObject *shape = PyObject_GetAttr(first, name_shape);
     int known = shape != NULL && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) > 0;
@@ -385,9 +397,10 @@ watch_know_optimizer(Watch *self, PyObject *arguments)
 static PyObject *
 watch_follow(Watch *self, PyObject *arguments)
 {
-    PyObject *catch_up, *token_types;
-    if (!PyArg_ParseTuple(arguments, "OO!", &catch_up, &PyTuple_Type, &token_types))
+    PyObject *catch_up, *token_types, *overridden = Py_None;
+    if (!PyArg_ParseTuple(arguments, "OO!|O", &catch_up, &PyTuple_Type, &token_types, &overridden))
         return NULL;
+    Py_XSETREF(self->is_overridden, overridden == Py_None ? NULL : Py_NewRef(overridden));
     Py_XSETREF(self->catch_up, catch_up == Py_None ? NULL : Py_NewRef(catch_up));
     Py_XSETREF(self->token_types, Py_NewRef(token_types));
     Py_RETURN_NONE;
@@ -399,6 +412,25 @@ watch_follow_iterator(Watch *self, PyObject *iterator)
     WatchThread *thread = watch_thread(self);
     if (thread != NULL)
         thread->loop.iterator = iterator == Py_None ? NULL : iterator;
+    Py_RETURN_NONE;
+}
+
+/* Threads that have ended, before another one takes their place. */
+static void
+loop_settle_ended(Watch *watch)
+{
+    for (WatchThread *thread = watch->threads; thread != NULL; thread = thread->next)
+        if (!(__atomic_load_n(&thread->holders, __ATOMIC_ACQUIRE) & HELD_BY_THREAD) &&
+            loop_catch_up(watch, thread) < 0)
+            swallow_error(); /* an interrupt comes a moment later */
+}
+
+static PyObject *
+watch_catch_up(Watch *self, PyObject *nothing)
+{
+    WatchThread *thread = current_watch_thread;
+    if (thread != NULL && thread->watch == self && loop_catch_up(self, thread) < 0)
+        return NULL;
     Py_RETURN_NONE;
 }
 

@@ -64,14 +64,22 @@ class LoopFollower:
     def know_optimizer(self, optimizer: object, name: str) -> None:
         """Say what an optimizer is called."""
 
-    def follow(self, catch_up: Callable[..., object] | None, token_types: tuple[object, ...]) -> None:
+    def follow(
+        self,
+        catch_up: Callable[..., object] | None,
+        token_types: tuple[object, ...],
+        is_overridden: Callable[[], bool] | None = None,
+    ) -> None:
         """Follow the usual loop without Python: the core does, and then calls ``catch_up``."""
 
     def follow_iterator(self, iterator: object) -> None:
         """Say that its batches need no closer look."""
 
     def catch_up(self) -> None:
-        """Tell Python of what every thread has done, which here it knows."""
+        """Tell Python of what the calling thread has done, which here it knows."""
+
+    def catch_up_all(self) -> None:
+        """Tell Python of what every thread has done."""
 
     def _open_steps(self) -> list[tuple[int, int, int]]:
         steps: list[tuple[int, int, int]] | None = getattr(self._steps_here, "steps", None)

@@ -11,7 +11,7 @@ Anything else they raise is the program's own, out of a signal handler, and pass
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from pyrometer._native.twin import Recorder, Scope
@@ -70,6 +70,7 @@ class Watch(LoopFollower):
         self._untracked_forward = recorder.scope("forward without gradients")
         self._recomputed = recorder.scope("recomputed forward")
         self._tensor_type: type | None = None
+        self._unheard: Callable[[], Any] = nullcontext
         self._active = False
         self._detail = 0
         self._starts = 0
@@ -223,11 +224,12 @@ class Watch(LoopFollower):
         """What calls modules, each call recorded; for what is asked see ``Asked``."""
         return ModuleCall(self, function, keeps, Asked(**asked))
 
-    def set_tensor_type(self, kind: type) -> None:
-        """What a tensor is, for the backward marks."""
+    def set_tensor_type(self, kind: type, unheard: Callable[[], Any] | None = None) -> None:
+        """What a tensor is, for the backward marks; in the context only torch hears what is asked of one."""
         if not isinstance(kind, type):
             raise TypeError(f"{kind!r} is not a type")
         self._tensor_type = kind
+        self._unheard = nullcontext if unheard is None else unheard
 
     # For the wrappers.
 
@@ -264,8 +266,9 @@ class Watch(LoopFollower):
     ) -> None:
         """Mark what a module got or gave."""
         began_ns = self._recorder._clock()
-        for value in values:
-            self._mark_value(thread, modules, value, levels=2)
+        with self._unheard():
+            for value in values:
+                self._mark_value(thread, modules, value, levels=2)
         self.hook_ns += self._recorder._clock() - began_ns
 
     def _mark_value(

@@ -115,6 +115,8 @@ typedef struct Watch {
     size_t marked_capacity, marked_count;
     PyObject *catch_up;    /* (thread_id, stretches, now, fetches, wait_ns), or NULL: Python is told of all */
     PyObject *token_types; /* what numbers tokens are */
+    PyObject *is_overridden; /* asks whether torch tells the program of all that is asked of tensors; or NULL */
+    PyObject *unheard; /* makes what keeps torch from telling it, as a context; or NULL */
     uint64_t stretches_due; /* after so many more Python is told of everything again */
     KnownOptimizer optimizers[MAX_KNOWN_OPTIMIZERS];
     unsigned next_optimizer;
@@ -199,9 +201,12 @@ watch_free_thread(Watch *watch)
     return thread;
 }
 
+static void loop_settle_ended(Watch *watch);
+
 static __attribute__((noinline)) WatchThread *
 watch_find_thread(Watch *watch)
 {
+    loop_settle_ended(watch);
     WatchThread *first = pthread_getspecific(watch_threads_key);
     WatchThread *found = NULL;
     for (WatchThread **link = &first; *link != NULL;) {

@@ -26,6 +26,8 @@ watch_traverse(Watch *self, visitproc visit, void *arg)
     Py_VISIT(self->tensor_type);
     Py_VISIT(self->catch_up);
     Py_VISIT(self->token_types);
+    Py_VISIT(self->is_overridden);
+    Py_VISIT(self->unheard);
     return 0;
 }
 
@@ -36,6 +38,8 @@ watch_clear(Watch *self)
     Py_CLEAR(self->tensor_type);
     Py_CLEAR(self->catch_up);
     Py_CLEAR(self->token_types);
+    Py_CLEAR(self->is_overridden);
+    Py_CLEAR(self->unheard);
     return 0;
 }
 
@@ -278,11 +282,15 @@ watch_take(Watch *self, PyObject *nothing)
 }
 
 static PyObject *
-watch_set_tensor_type(Watch *self, PyObject *type)
+watch_set_tensor_type(Watch *self, PyObject *arguments)
 {
+    PyObject *type, *unheard = Py_None;
+    if (!PyArg_ParseTuple(arguments, "O|O", &type, &unheard))
+        return NULL;
     if (!PyType_Check(type))
         return PyErr_Format(PyExc_TypeError, "%R is not a type", type);
     Py_XSETREF(self->tensor_type, Py_NewRef(type));
+    Py_XSETREF(self->unheard, unheard == Py_None ? NULL : Py_NewRef(unheard));
     Py_RETURN_NONE;
 }
 
@@ -349,10 +357,11 @@ static PyMethodDef watch_methods[] = {
     {"optimizer_begun", (PyCFunction)watch_optimizer_begun, METH_O, "An optimizer's step begins."},
     {"optimizer_ended", (PyCFunction)watch_optimizer_ended, METH_O, "It has ended; False if Python is to note the end of the stretch."},
     {"know_optimizer", (PyCFunction)watch_know_optimizer, METH_VARARGS, "know_optimizer(optimizer, name): what it is called."},
-    {"follow", (PyCFunction)watch_follow, METH_VARARGS, "follow(catch_up, token_types): follow the usual loop without Python."},
+    {"follow", (PyCFunction)watch_follow, METH_VARARGS, "follow(catch_up, token_types, is_overridden=None): follow the usual loop without Python."},
     {"follow_iterator", (PyCFunction)watch_follow_iterator, METH_O, "Its batches need no closer look."},
-    {"catch_up", (PyCFunction)watch_catch_up_all, METH_NOARGS, "Tell Python of what every thread has done."},
-    {"set_tensor_type", (PyCFunction)watch_set_tensor_type, METH_O, "What a tensor is, for the backward marks."},
+    {"catch_up", (PyCFunction)watch_catch_up, METH_NOARGS, "Tell Python of what the calling thread has done."},
+    {"catch_up_all", (PyCFunction)watch_catch_up_all, METH_NOARGS, "Tell Python of what every thread has done; to be asked while nothing is watched."},
+    {"set_tensor_type", (PyCFunction)watch_set_tensor_type, METH_VARARGS, "set_tensor_type(kind, unheard=None): what a tensor is, for the backward marks, and the context in which only torch hears what is asked of one."},
     {NULL},
 };
 
@@ -388,9 +397,11 @@ watch_prepare(void)
     name_grad_fn = PyUnicode_InternFromString("grad_fn");
     name_sequence_number = PyUnicode_InternFromString("_sequence_nr");
     name_register_prehook = PyUnicode_InternFromString("register_prehook");
+    name_enter = PyUnicode_InternFromString("__enter__");
+    name_exit = PyUnicode_InternFromString("__exit__");
     name_shape = PyUnicode_InternFromString("shape");
     name_dtype = PyUnicode_InternFromString("dtype");
-    if (name_shape == NULL || name_dtype == NULL)
+    if (name_enter == NULL || name_exit == NULL || name_shape == NULL || name_dtype == NULL)
         return -1;
     if (name_grad_fn == NULL || name_sequence_number == NULL || name_register_prehook == NULL)
         return -1;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from pyrometer.capture.losses import note_failure
 from pyrometer.capture.recording import torch_watch
 
@@ -15,6 +17,27 @@ if TYPE_CHECKING:
 _NOT_WATCHED = -1
 
 
+class _Entered:
+    """One entry of a phase, on the thread that made it."""
+
+    __slots__ = ("is_left", "thread_id", "token")
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+        self.thread_id = threading.get_ident()
+        self.is_left = False
+
+
+class _Phases(threading.local):
+    """The phases that a thread is in, the innermost last."""
+
+    def __init__(self) -> None:
+        self.phases: list[_Entered] = []
+
+
+_here = _Phases()
+
+
 class phase:  # noqa: N801 - used as a word, `with phase("augment"):`, like `contextlib.suppress`.
     """The code inside is this phase of the step, whatever torch is asked to do in it.
 
@@ -22,13 +45,13 @@ class phase:  # noqa: N801 - used as a word, `with phase("augment"):`, like `con
     recording, or without torch, it does nothing.
     """
 
-    __slots__ = ("_name", "_tokens")
+    __slots__ = ("_entered", "_name")
 
     def __init__(self, name: str) -> None:
         if type(name) is not str or not name:
             raise TypeError(f"a phase's name must be a str that is not empty, not {name!r}")
         self._name = name
-        self._tokens: list[int] = []
+        self._entered: list[_Entered] = []
 
     def __enter__(self) -> None:
         watch = _running_watch()
@@ -38,15 +61,30 @@ class phase:  # noqa: N801 - used as a word, `with phase("augment"):`, like `con
                 token = watch.enter_phase(self._name)
             except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
                 note_failure("torch", "a phase that the program named is not seen", error)
-        self._tokens.append(token)
+        entered = _Entered(token)
+        _here.phases.append(entered)
+        self._entered.append(entered)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        token = self._tokens.pop()
+        here = threading.get_ident()
+        # One phase may be entered by several threads, and by each more than once.
+        place = max((n for n, each in enumerate(self._entered) if each.thread_id == here), default=-1)
+        self._entered.pop(place).is_left = True
+        phases = _here.phases
+        # Coroutines leave phases in any order: an outer one waits for those inside.
+        while phases and phases[-1].is_left:
+            self._leave(phases.pop().token)
+
+    @staticmethod
+    def _leave(token: int) -> None:
         watch = _running_watch()
         if watch is not None and token != _NOT_WATCHED:
-            watch.leave_phase(token)
+            try:
+                watch.leave_phase(token)
+            except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
+                note_failure("torch", "the end of a phase that the program named is not seen", error)
 
 
 class step:  # noqa: N801 - likewise, `with step():`.

@@ -42,7 +42,8 @@ def _reduce_scope(original: Scope) -> tuple[Callable[[str], Scope], tuple[str]]:
 copyreg.pickle(Scope, _reduce_scope)
 
 _hooks = ThreadHooks(recorder)
-_lock = threading.Lock()
+# A signal handler of the program's, or a __del__, may find its own thread inside.
+_lock = threading.RLock()
 _starts = 0
 _watching_forks = False
 _await_torch_no_more: Callable[[], None] | None = None
@@ -60,8 +61,10 @@ def start() -> None:
             _hooks.install()
         _starts += 1
         recorder.start()
-        if _starts == 1:
-            _await_torch()
+        is_first = _starts == 1
+    if is_first:
+        # Not with the lock: another thread may be importing torch, and need it at the end.
+        _await_torch()
 
 
 def stop() -> None:
@@ -84,7 +87,10 @@ def reset() -> None:
     processes.begin()
     watch = torch_watch()
     if watch is not None:
-        watch.reset()
+        try:
+            watch.reset()
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
+            note_failure("torch", "what was seen may not be forgotten", error)
 
 
 def torch_watch() -> TorchWatch | None:
@@ -103,7 +109,9 @@ def _await_torch() -> None:
 def _begin_torch(torch: ModuleType) -> None:
     from pyrometer.capture import torch_watch
 
-    torch_watch.begin(torch)
+    with _lock:
+        if _starts > 0:
+            torch_watch.begin(torch)
 
 
 def _leave_torch() -> None:
@@ -143,10 +151,10 @@ def _begin_anew_in_child() -> None:
     """A forked child starts clean: what was recorded is its parent's, what it does is its own."""
     global _lock
     # Another thread of the parent may have held it, and that thread does not exist here.
-    _lock = threading.Lock()
-    watch = torch_watch()
-    if watch is not None:
-        watch.abandon()
+    _lock = threading.RLock()
+    module = sys.modules.get("pyrometer.capture.torch_watch")
+    if module is not None:
+        module.abandon()
     recorder.reset()
     failures.clear()
     processes.begin()

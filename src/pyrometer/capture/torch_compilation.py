@@ -74,8 +74,16 @@ class CompilationWatch:
         self._hooks.remove()
         self._ended()
 
+    def reset(self) -> None:
+        """Forget what was compiled."""
+        self._collect()
+        self._graphs, self._breaks = 0, {}
+        self._recompilations = self._compile_ns = 0
+        if self._began_ns is not None:
+            self._began_ns = self._clock_ns()
+
     def record(self) -> Compilation | None:
-        """What was compiled since ``install()``; None when nothing was."""
+        """What was compiled while installed, since the last ``reset()``; None when nothing was."""
         self._collect()
         compile_ns = self._compile_ns
         if self._began_ns is not None:
@@ -112,8 +120,9 @@ class CompilationWatch:
         callback = importlib.import_module("torch._dynamo.callback")
         guards = importlib.import_module("torch._dynamo.guards")
         self._counters = importlib.import_module("torch._dynamo.utils").counters
+        graphs, breaks = self._graphs, dict(self._breaks)
         self._collect()
-        self._graphs, self._breaks = 0, {}
+        self._graphs, self._breaks = graphs, breaks  # what was compiled unwatched is not ours to count
         handler = callback.callback_handler
         # Not registered as callbacks: torch._dynamo.reset() forgets those.
         run_start_callbacks, run_end_callbacks = handler.run_start_callbacks, handler.run_end_callbacks

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pyrometer._native import Watch
 from pyrometer.capture.losses import note_failure
 from pyrometer.capture.patches import Patches
-from pyrometer.capture.torch_compilation import unseen_by_dynamo
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.record.torch_run import PHASES
 
@@ -113,41 +112,3 @@ def _copying_methods(torch: Any) -> tuple[str, ...]:
     backends = torch.backends
     has_devices = torch.version.cuda or torch.version.hip or backends.mps.is_built()
     return _COPYING_METHODS if has_devices else ()
-
-
-class OptimizerHooks:
-    """Is told of every optimizer's step by torch's own hooks.
-
-    Not by a wrapper: Dynamo would trace a step anew because of it.
-    """
-
-    def __init__(self, watch: Watch, stepped: Callable[[object], None], gpu: GpuWatch | None = None) -> None:
-        self._watch = watch
-        self._stepped = stepped
-        self._gpu = gpu
-        module = sys.modules["torch.optim.optimizer"]
-        self._handles = (
-            module.register_optimizer_step_pre_hook(self._before),
-            module.register_optimizer_step_post_hook(self._after),
-        )
-
-    def remove(self) -> None:
-        """Be told no more."""
-        for handle in self._handles:
-            handle.remove()
-
-    @unseen_by_dynamo
-    def _before(self, optimizer: object, _arguments: object, _keywords: object) -> None:
-        self._watch.optimizer_begun(optimizer)
-        if self._gpu is not None:
-            self._gpu.phase_began("optimizer")
-
-    @unseen_by_dynamo
-    def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
-        if self._gpu is not None:
-            self._gpu.phase_ended("optimizer")
-        if not self._watch.optimizer_ended(optimizer):
-            try:
-                self._stepped(optimizer)
-            except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
-                note_failure("torch", "a step of an optimizer was not seen", error)

@@ -35,7 +35,8 @@ class GpuWatch:
     def __init__(self, cuda: Any, *, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._cuda = cuda
         self._clock_ns = clock_ns
-        self._lock = threading.Lock()
+        # A signal handler of the program's that asks for a report may find its own thread inside.
+        self._lock = threading.RLock()
         self._thread_id: int | None = None
         self._device: int | None = None
         self._failed = False
@@ -44,14 +45,19 @@ class GpuWatch:
         self._stretches: deque[tuple[str, Any, Any]] = deque()
         self._free: list[Any] = []
         self._events = 0
-        self._device_ns: dict[str, int] = {}
         self._before: dict[str, tuple[int, int]] = {}
         self._memory_due_ns: dict[str, int] = {}
-        self._phase_peaks: dict[str, int] = {}
-        self._peak_bytes = 0
         self._utilisation_due_ns: int | None = 0
-        self._utilisations_sum = 0.0
-        self._utilisations = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        with self._lock:
+            self._device_ns: dict[str, int] = {}
+            self._phase_peaks: dict[str, int] = {}
+            self._peak_bytes = 0
+            self._utilisations_sum = 0.0
+            self._utilisations = 0
 
     def available(self) -> bool:
         """Whether the program has begun to use a GPU."""

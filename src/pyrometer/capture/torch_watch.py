@@ -4,9 +4,7 @@ The program's own hooks, graphs, results and random numbers are left alone, and 
 made to wait for a device.
 """
 
-import sys
 import threading
-from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -20,19 +18,18 @@ from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.snapshots import strands_in
+from pyrometer.capture.step_finders import StepFinders
 from pyrometer.capture.step_groups import StepGroups, Stretch
 from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_compilation import CompilationWatch
-from pyrometer.capture.torch_functions import PHASE_NUMBERS, OptimizerHooks, replace_functions
+from pyrometer.capture.torch_functions import PHASE_NUMBERS, replace_functions
 from pyrometer.capture.torch_generation import GenerationWatch
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.torch_loading import LoaderWatch
-from pyrometer.capture.torch_modules import ModuleNames, tensors_in
+from pyrometer.capture.torch_modules import ModuleNames, is_traced, token_shape
+from pyrometer.capture.torch_optimizers import OptimizerHooks, OptimizerNames
 from pyrometer.capture.torch_steps import LoopStretch, StepFinder
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
-
-# Threads come and go; what the ended ones left undecided is settled when there are so many.
-_MAX_FINDERS = 256
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +67,14 @@ class TorchWatch:
         self._patches = Patches()
         self._names = ModuleNames()
         self._learned: set[str] = set()
-        self._optimizers: dict[int, str] = {}
-        self._lock = threading.Lock()
+        self._optimizers = OptimizerNames()
         self._optimizer_hooks: OptimizerHooks | None = None
+        self._loaders = LoaderWatch()
+        self._compilation = CompilationWatch()
+        self.gpu = GpuWatch(torch.cuda) if torch.backends.cuda.is_built() else None
+        """None where torch knows of no GPU."""
+        # A signal handler of the program's, or a __del__, may find its own thread inside.
+        self._lock = threading.RLock()
         self._counts_bytes = False
         self.running = False
         self._begin_anew()
@@ -80,15 +82,11 @@ class TorchWatch:
     def _begin_anew(self) -> None:
         self._close_ups = {True: CloseUps(), False: CloseUps()}
         """Of training steps, and of all others."""
-        self._finders: dict[int, StepFinder] = {}
+        self._finders = StepFinders(self._new_finder, self._note_failure)
         self._followed: dict[int, Any] = {}
         """By thread: where the batches are counted that the core follows by itself."""
         self._groups: StepGroups | None = None
         self._generation = GenerationWatch()
-        self._loaders = LoaderWatch()
-        self._compilation = CompilationWatch()
-        self.gpu = GpuWatch(self._torch.cuda) if self._torch.backends.cuda.is_built() else None
-        """None where torch knows of no GPU."""
         self._backward_passes = 0
         self._steps_ns = 0
         self._phase_ns: list[int] = []
@@ -97,12 +95,19 @@ class TorchWatch:
     # Switching.
 
     def start(self) -> None:
-        """Begin to watch, in every thread."""
+        """Begin to watch, in every thread; what fails half-way leaves torch as it was."""
+        try:
+            self._install()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _install(self) -> None:
         reason = count_allocations()
         self._counts_bytes = reason is None
         if reason is not None:
             note_loss("memory", f"allocations of tensors are not counted: {reason}")
-        self._watch.set_tensor_type(self._torch.Tensor)
+        self._watch.set_tensor_type(self._torch.Tensor, self._torch._C.DisableTorchFunction)  # noqa: SLF001
         self._watch.start()
         if self._groups is None:
             self._groups = self._new_groups()
@@ -113,20 +118,21 @@ class TorchWatch:
         self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended, self.gpu)
         # A window begins and ends with a step, a GPU's time with a phase: each is looked at as it comes.
         follow = self._catch_up if settings.window is None and self.gpu is None else None
-        self._watch.follow(follow, (self._torch.int64, self._torch.int32))
+        is_overridden = self._torch._C._is_torch_function_mode_enabled  # noqa: SLF001
+        self._watch.follow(follow, (self._torch.int64, self._torch.int32), is_overridden)
         self.running = True
 
     def stop(self) -> None:
         """Take everything off again; what was seen stays."""
-        self._watch.catch_up()
         self.running = False
+        self._watch.stop()
+        self._watch.catch_up_all()
         self._compilation.remove()
         self._patches.remove()
         if self._optimizer_hooks is not None:
             self._optimizer_hooks.remove()
             self._optimizer_hooks = None
-        self._end_finders(self._finders.keys())
-        self._watch.stop()
+        self._finders.end()
         if self._recorder.enabled:
             self._recorder.stop()
         stop_counting_allocations()
@@ -138,21 +144,27 @@ class TorchWatch:
             self._watch.reset()
             self._names.forget()
             self._learned.clear()
+            self._loaders.reset()
+            self._compilation.reset()
+            if self.gpu is not None:
+                self.gpu.reset()
             self._begin_anew()
             if self.running:
                 self._groups = self._new_groups()
+                self._record_step(0, trains=False)
 
     def abandon(self) -> None:
-        """In a forked child: what is replaced only calls through from here on."""
+        """In a forked child: what is replaced only calls through, and what was under way is forgotten."""
         self.running = False
         self._watch.stop()
-        self._lock = threading.Lock()
+        self._watch.follow(None, ())
+        self._finders = StepFinders(self._new_finder, self._note_failure)
 
     # What the hooks tell. They run on the program's threads, and their errors end in `_note_failure`.
 
     def fetch_begun(self, _: object) -> None:
         """A loader's iterator is asked for a batch."""
-        self._finder().fetch_begun()
+        self._finders.here().fetch_begun()
 
     def loader_started(self, _: object, iterator: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
         """A loader has made an iterator."""
@@ -168,7 +180,7 @@ class TorchWatch:
         if self._loaders.works_in_process(iterator):
             self._followed[threading.get_ident()] = self._loaders.group_of(iterator)
             self._watch.follow_iterator(iterator)
-        self._finder().fetched(seen.samples, seen.tokens, seen.worker_ns)
+        self._finders.here().fetched(seen.samples, seen.tokens, seen.worker_ns)
 
     def root_begun(
         self,
@@ -178,13 +190,13 @@ class TorchWatch:
         tracks_gradients: bool,  # noqa: FBT001
     ) -> None:
         """A root module is called."""
-        finder = self._finder()
+        finder = self._finders.here()
         samples = tokens = shape = None
-        if finder.wants_sizes or not tracks_gradients:
+        if (finder.wants_sizes or not tracks_gradients) and not is_traced():
             given = (*arguments, *(keywords or {}).values()) if keywords else arguments
             samples, tokens = batch_size(keywords if keywords and not arguments else given)
             if not tracks_gradients:
-                shape = self._token_shape(given)
+                shape = token_shape(given)
         name = self._names.name_of(module)
         finder.forward_begun(
             name,
@@ -202,8 +214,8 @@ class TorchWatch:
         if self.gpu is not None:
             self.gpu.phase_ended("forward")
         name = self._names.name_of(module)
-        self._finder().forward_ended(None if raised else self._generation.returned(name, duration_ns))
-        if name not in self._learned and not raised:
+        self._finders.here().forward_ended(None if raised else self._generation.returned(name, duration_ns))
+        if name not in self._learned and not raised and not is_traced():
             self._learned.add(name)
             self._names.learn(module)
 
@@ -211,12 +223,12 @@ class TorchWatch:
         """A backward pass has returned, or raised."""
         if not raised:
             self._backward_passes += self._recorder.enabled
-            self._finder().backward_ended()
+            self._finders.here().backward_ended()
 
     def optimizer_ended(self, optimizer: object) -> None:
         """An optimizer's step has returned."""
-        name = self._optimizer_name(optimizer)
-        self._finder().optimizer_ended(name)
+        name = self._optimizers.name_of(optimizer)
+        self._finders.here().optimizer_ended(name)
         self._watch.know_optimizer(optimizer, name)
 
     def _catch_up(
@@ -227,7 +239,7 @@ class TorchWatch:
         if group is not None:
             group.batches += fetches
             group.wait_ns += wait_ns
-        finder = self._finders.get(thread_id)
+        finder = self._finders.of(thread_id)
         if finder is not None:
             for stretch in (*stretches, now):
                 self._backward_passes += stretch[5]
@@ -247,12 +259,13 @@ class TorchWatch:
             return 0
         if name in PHASE_NUMBERS:
             return PHASE_NUMBERS[name]
-        if name not in self._phases:
+        with self._lock:
+            if name in self._phases:
+                return self._phases.index(name)
             number = self._watch.phase(name)
             if number == len(self._phases):
                 self._phases.append(name)
             return number
-        return self._phases.index(name)
 
     def enter_phase(self, name: str) -> int:
         """The program says what it is at; the token is for ``leave_phase``."""
@@ -265,12 +278,12 @@ class TorchWatch:
     def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins."""
         self._watch.catch_up()
-        self._finder().mark_begun(name, samples)
+        self._finders.here().mark_begun(name, samples)
 
     def mark_ended(self) -> None:
         """The program says that it ends."""
         self._watch.catch_up()
-        self._finder().mark_ended()
+        self._finders.here().mark_ended()
 
     # Steps.
 
@@ -279,35 +292,23 @@ class TorchWatch:
         origin_ns = self._watch.take()[0] - memory.series.elapsed_ns
         return StepGroups(phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns)
 
-    def _finder(self) -> StepFinder:
-        thread_id = threading.get_ident()
-        finder = self._finders.get(thread_id)
-        if finder is None:
-            if self._groups is None:
-                raise RuntimeError("asked before the start")
-            if len(self._finders) >= _MAX_FINDERS:
-                self._end_finders(self._finders.keys() - sys._current_frames().keys())  # noqa: SLF001
-            finder = StepFinder(
-                take=self._watch.take,
-                groups=self._groups,
-                includes=settings.includes,
-                on_step=self._on_step,
-                lock=self._lock,
-            )
-            self._finders[thread_id] = finder
-        return finder
-
-    def _end_finders(self, thread_ids: Iterable[int]) -> None:
-        for thread_id in list(thread_ids):
-            try:
-                self._finders.pop(thread_id).end()
-            except Exception as error:  # noqa: BLE001 - its thread may be at work meanwhile
-                self._note_failure(error)
+    def _new_finder(self) -> StepFinder:
+        if self._groups is None:
+            raise RuntimeError("asked before the start")
+        return StepFinder(
+            take=self._watch.take,
+            groups=self._groups,
+            includes=settings.includes,
+            on_step=self._on_step,
+            lock=self._lock,
+        )
 
     def _on_step(self, index: int, step: Stretch) -> None:
         if step.generates and step.token is not None and settings.includes(index):
-            self._generation.made(step.token, step)
-        self._record_step(index + 1, trains=bool(step.backward_passes))
+            with self._lock:
+                self._generation.made(step.token, step)
+        if self.running:
+            self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
             self._show(settings.live, step)
 
@@ -342,22 +343,6 @@ class TorchWatch:
             phase_ns=dict(zip(self._phases, self._phase_ns, strict=False)),
         )
 
-    def _optimizer_name(self, optimizer: object) -> str:
-        name = self._optimizers.get(id(optimizer))
-        kind = type(optimizer).__name__
-        if name is None or name.partition(" (")[0] != kind:
-            others = sum(known.partition(" (")[0] == kind for known in self._optimizers.values())
-            name = f"{kind} ({others + 1})" if others else kind
-            self._optimizers[id(optimizer)] = name
-        return name
-
-    def _token_shape(self, given: object) -> tuple[int, int] | None:
-        """(sequences, tokens) of the first tensor, if it holds tokens."""
-        tensors = tensors_in(given, 2)
-        if not tensors or tensors[0].dim() != 2 or tensors[0].is_floating_point():
-            return None
-        return tuple(tensors[0].shape)
-
     # The record.
 
     @property
@@ -374,6 +359,7 @@ class TorchWatch:
 
     def record(self) -> TorchRun:
         """What was seen so far."""
+        self._watch.catch_up()
         with self._lock:
             groups = () if self._groups is None else self._groups.records()
             generations = self._generation.records(counts_bytes=self._counts_bytes)
@@ -399,11 +385,25 @@ class TorchWatch:
 
 
 active: TorchWatch | None = None
+_inherited: TorchWatch | None = None
+"""The parent's, in a forked child."""
 
 
 def begin(torch: ModuleType) -> None:
     """Start to watch; torch is there now."""
-    global active
+    global active, _inherited
+    if _inherited is not None:
+        _inherited.stop()
+        _inherited = None
     if active is None:
         active = TorchWatch(torch)
-    active.start()
+    if not active.running:
+        active.start()
+
+
+def abandon() -> None:
+    """In a forked child: what was seen is the parent's, and nothing more is until the next ``begin()``."""
+    global active, _inherited
+    if active is not None:
+        active.abandon()
+        _inherited, active = active, None
