@@ -215,3 +215,22 @@ def test_output_bytes_are_those_of_all_tensors_given() -> None:
     names.measure(module, "module", (), None, torch.ones(1))
     record = _records(names)["module"]
     assert (record.measured_calls, record.output_bytes) == (2, 60 + 16 + 28 + 4)
+
+
+def test_calls_that_train_go_before_those_that_evaluate() -> None:
+    import torch
+
+    names = ModuleNames()
+    module = torch.nn.Linear(2, 3)
+
+    def call(samples: int) -> None:
+        given = torch.ones(samples, 2)
+        names.measure(module, "module", (given,), None, module(given))
+
+    with torch.no_grad():
+        call(100)
+    call(4)
+    with torch.no_grad():
+        call(100)
+    record = _records(names)["module"]
+    assert (record.measured_calls, record.output_bytes, record.flops) == (1, 48, 48)

@@ -206,7 +206,7 @@ loop_fetched(Watch *watch, WatchThread *thread, PyObject *batch, uint64_t wait_n
 static int
 loop_backward_ended(Watch *watch, WatchThread *thread)
 {
-    if (watch->catch_up == NULL)
+    if (watch->catch_up == NULL || thread->loop.python_ahead)
         return 0;
     thread->loop.now.backward_passes++;
     return 1;

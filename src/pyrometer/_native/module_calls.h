@@ -5,7 +5,7 @@
 #include "backward.h"
 #include "loop.h"
 
-#define MEASURED_CALLS 4
+#define MEASURED_CALLS 16
 
 typedef struct ModuleEntry {
     PyObject *module; /* compared, never followed: weak tells whether it still lives */

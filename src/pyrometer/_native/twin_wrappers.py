@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyrometer._native.twin_watch import ModuleEntry, Watch
 
 MAX_MODULE_DEPTH = 256
-MEASURED_CALLS = 4
+MEASURED_CALLS = 16
 SIZES_AND_MARKS = 1
 
 

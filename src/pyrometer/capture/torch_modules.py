@@ -125,6 +125,7 @@ class _Facts:
         "output_bytes",
         "parameter_bytes",
         "parameters",
+        "trained",
     )
 
     def __init__(self) -> None:
@@ -133,6 +134,8 @@ class _Facts:
         self.parameters = 0
         self.parameter_bytes = 0
         self.measured = 0
+        self.trained = False
+        """The measured calls are those that record gradients."""
         self.output_bytes: int | None = None
         self.flops: int | None = None
         self.hidden: str | None = None
@@ -147,6 +150,12 @@ class _Facts:
         self.has_sizes = True
 
     def measure(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:
+        trains = sys.modules["torch"].is_grad_enabled()
+        if self.trained and not trains:
+            return  # an evaluation's batches may be larger: calls of one kind only
+        if trains and not self.trained:
+            self.measured, self.output_bytes, self.flops = 0, None, None
+        self.trained = trains
         self.measured += 1
         outputs = tensors_in(result)
         with unheard():
