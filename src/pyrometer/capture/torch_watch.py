@@ -22,7 +22,7 @@ from pyrometer.capture.step_finders import StepFinders
 from pyrometer.capture.step_groups import StepGroups, Stretch
 from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_compilation import CompilationWatch
-from pyrometer.capture.torch_functions import PHASE_NUMBERS, replace_functions
+from pyrometer.capture.torch_functions import replace_functions
 from pyrometer.capture.torch_generation import GenerationWatch
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.torch_loading import LoaderWatch
@@ -88,9 +88,8 @@ class TorchWatch:
         self._groups: StepGroups | None = None
         self._generation = GenerationWatch()
         self._backward_passes = 0
-        self._steps_ns = 0
-        self._phase_ns: list[int] = []
-        self._samples: int | None = None
+        self._shown = Stretch()
+        """All steps together, for the live line."""
 
     # Switching.
 
@@ -255,10 +254,6 @@ class TorchWatch:
 
     def phase_number(self, name: str) -> int:
         """The number of a phase, found or named by the program."""
-        if name == OTHER:
-            return 0
-        if name in PHASE_NUMBERS:
-            return PHASE_NUMBERS[name]
         with self._lock:
             if name in self._phases:
                 return self._phases.index(name)
@@ -327,20 +322,16 @@ class TorchWatch:
         self._watch.stretches_due = self._close_ups[trains].steps_left
 
     def _show(self, live: LiveLine, step: Stretch) -> None:
-        self._steps_ns += sum(step.ns)
-        self._phase_ns += [0] * (len(step.ns) - len(self._phase_ns))
-        for number, ns in enumerate(step.ns):
-            self._phase_ns[number] += ns
-        if step.samples is not None:
-            self._samples = step.samples + (self._samples or 0)
+        self._shown.add_figures(step)
+        self._shown.add_counts(step)
         live.update(self._progress)
 
     def _progress(self) -> Progress:
         return Progress(
             steps=self._groups.steps if self._groups is not None else 0,
-            samples=self._samples,
-            total_ns=self._steps_ns,
-            phase_ns=dict(zip(self._phases, self._phase_ns, strict=False)),
+            samples=self._shown.samples,
+            total_ns=sum(self._shown.ns),
+            phase_ns=dict(zip(self._phases, self._shown.ns, strict=False)),
         )
 
     # The record.
