@@ -70,18 +70,23 @@ class VisitedProcess:
         return taken_ns
 
     def finish(self) -> float | None:
-        """Let it end; seconds from its last line to the end of the process, or None if that took too long."""
+        """Let it end; seconds from its last line to the end of the report, or None if that took too long.
+
+        A report is what is written to stderr after that line. Where nothing is, it is the end of the
+        process: taking torch down again takes longer than any report.
+        """
         self._let_go()
         if self._process.stdin is not None:
             self._process.stdin.close()
             self._process.stdin = None
         try:
             self._answer("done")
-            started = time.monotonic()
+            last_line_s = time.time()
             self._process.communicate(timeout=self._patience_s)
         except (NoAnswerError, subprocess.TimeoutExpired):
             return None
-        return time.monotonic() - started
+        reported_s = self._errors.stat().st_mtime
+        return (reported_s if reported_s > last_line_s else time.time()) - last_line_s
 
     def kill(self) -> None:
         """End it and everything it started, at once; nothing happens if it has ended."""
