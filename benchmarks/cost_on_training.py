@@ -59,7 +59,7 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One tool's process in one round. ``end_s``: from its last line to its report, None if not waited for."""
+    """One tool's process in one round. ``end_s``: from its last line to its report; None: not waited for."""
 
     ratio: float
     cpu_ratio: float
