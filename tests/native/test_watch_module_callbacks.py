@@ -193,14 +193,12 @@ def test_sizes_are_taken_of_a_few_calls_in_steps_chosen_for_it(watched: Watched)
     net(0)
     for detail in (2, 1):
         watched.watch.detail = detail
-        for number in range(3):
+        for number in range(15):
             net(number, key=detail)
     watched.watch.detail = 0
     net(0)
     assert [told for told in watched.told if told[0] == "measured"] == [
-        ("measured", "net", (0,), {"key": 2}, "result"),
-        ("measured", "net", (1,), {"key": 2}, "result"),
-        ("measured", "net", (2,), {"key": 2}, "result"),
+        *(("measured", "net", (number,), {"key": 2}, "result") for number in range(15)),
         ("measured", "net", (0,), {"key": 1}, "result"),
     ]
 
