@@ -28,6 +28,14 @@ def test_a_loop_of_any_period_is_not_always_met_at_the_same_place() -> None:
     assert len({number % 32 for number in taken}) == 32
 
 
+def test_a_step_that_two_threads_have_counted_at_once_does_not_end_the_close_ups() -> None:
+    close_ups = CloseUps()
+    close_ups.next_detail()
+    close_ups._steps += 1  # the second step's number was never asked for
+    assert close_ups.steps_left >= 0
+    assert close_ups.next_detail() == SIZES_AND_BACKWARD
+
+
 @pytest.mark.torch
 @pytest.mark.usefixtures("clean_recorder")
 @pytest.mark.parametrize("seed", [0, 1])

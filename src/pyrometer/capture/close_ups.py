@@ -27,7 +27,7 @@ class CloseUps:
         """For the step that begins now."""
         number = self._steps
         self._steps += 1
-        if number != self._next:
+        if number < self._next:
             return SIZES if number == 0 else NOTHING
         every = _EVERY if number < _OFTEN_UNTIL else _EVERY_LATER
         self._next = (number // every + 1) * every + int(self._random.random() * every)
@@ -36,4 +36,4 @@ class CloseUps:
     @property
     def steps_left(self) -> int:
         """After how many more steps there is something to look at closely, or to stop looking."""
-        return self._next - self._steps + 1
+        return max(self._next - self._steps + 1, 0)

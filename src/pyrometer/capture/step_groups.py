@@ -92,7 +92,11 @@ class Stretch:
 
 
 class StepGroups:
-    """All steps of a run, by (kind, label)."""
+    """All steps of a run, by (kind, label).
+
+    For one thread at a time. It may come in again before it is out, in a ``__del__`` or a signal
+    handler of the program's: what it then adds waits.
+    """
 
     def __init__(self, *, phases: list[str], counts_bytes: bool, origin_ns: int, seed: int = 0) -> None:
         self._phases = phases
@@ -102,14 +106,28 @@ class StepGroups:
         # Our own: the program's random numbers are not touched.
         self._random = Random(seed)  # noqa: S311 - a choice of steps is no secret
         self._groups: dict[tuple[str, str], _Group] = {}
+        self._waiting: list[tuple[int, str, str, Stretch, int]] = []
+        self._is_busy = False
         self.steps = 0
 
     def add(self, kind: str, label: str, stretch: Stretch, *, began_ns: int, keep: bool) -> None:
         """Count a finished step; with ``keep`` False it only moves the step's number on."""
         index = self.steps
         self.steps += 1
-        if not keep:
-            return
+        if keep:
+            self._waiting.append((index, kind, label, stretch, began_ns))
+            if not self._is_busy:
+                self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        self._is_busy = True
+        try:
+            while self._waiting:
+                self._add(*self._waiting.pop(0))
+        finally:
+            self._is_busy = False
+
+    def _add(self, index: int, kind: str, label: str, stretch: Stretch, began_ns: int) -> None:
         group = self._groups.get((kind, label))
         if group is None:
             if len(self._groups) >= MAX_GROUPS - _KINDS:
@@ -119,10 +137,16 @@ class StepGroups:
 
     def records(self) -> tuple[StepGroup, ...]:
         """The groups so far, in the order they came up."""
-        return tuple(
-            group.record(kind, label, self._phases, counts_bytes=self._counts_bytes)
-            for (kind, label), group in self._groups.items()
-        )
+        if not self._is_busy:
+            self._add_waiting()
+        was_busy, self._is_busy = self._is_busy, True
+        try:
+            return tuple(
+                group.record(kind, label, self._phases, counts_bytes=self._counts_bytes)
+                for (kind, label), group in self._groups.copy().items()
+            )
+        finally:
+            self._is_busy = was_busy
 
 
 class _Group:

@@ -113,7 +113,7 @@ class GenerationWatch:
     def records(self, *, counts_bytes: bool) -> tuple[Generation, ...]:
         """What was generated, by root module."""
         return tuple(
-            totals.record(model, counts_bytes=counts_bytes) for model, totals in self._totals.items()
+            totals.record(model, counts_bytes=counts_bytes) for model, totals in self._totals.copy().items()
         )
 
 
@@ -157,7 +157,7 @@ class _Totals:
             allocated_bytes=self.bytes if counts_bytes else None,
             positions=tuple(
                 PositionBin(*_bin_bounds(number), tokens, total_ns, allocated if counts_bytes else None)
-                for number, (tokens, total_ns, allocated) in sorted(self.positions.items())
+                for number, (tokens, total_ns, allocated) in sorted(self.positions.copy().items())
             ),
         )
 

@@ -299,11 +299,11 @@ class TorchWatch:
         )
 
     def _on_step(self, index: int, step: Stretch) -> None:
-        if step.generates and step.token is not None and settings.includes(index):
-            with self._lock:
+        with self._lock:
+            if step.generates and step.token is not None and settings.includes(index):
                 self._generation.made(step.token, step)
-        if self.running:
-            self._record_step(index + 1, trains=bool(step.backward_passes))
+            if self.running:
+                self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
             self._show(settings.live, step)
 
