@@ -249,8 +249,9 @@ static int
 end_unheard(Watch *watch, PyObject *context)
 {
     SavedError error = save_error();
-    PyObject *left = context == Py_None ? Py_NewRef(Py_None)
-                                        : PyObject_CallMethodObjArgs(context, name_exit, Py_None, Py_None, Py_None, NULL);
+    PyObject *left = Py_NewRef(Py_None);
+    if (context != Py_None)
+        Py_SETREF(left, PyObject_CallMethodObjArgs(context, name_exit, Py_None, Py_None, Py_None, NULL));
     Py_DECREF(context);
     int outcome = left == NULL ? watch_note_failure(watch) : 0;
     Py_XDECREF(left);

@@ -129,7 +129,9 @@ loop_is_usual(const Watch *watch, const WatchThread *thread)
 static int
 is_overridden(Watch *watch)
 {
-    PyObject *answer = watch->is_overridden == NULL ? Py_NewRef(Py_False) : PyObject_CallNoArgs(watch->is_overridden);
+    if (watch->is_overridden == NULL)
+        return 0;
+    PyObject *answer = PyObject_CallNoArgs(watch->is_overridden);
     if (answer == NULL)
         PyErr_Clear();
     int overridden = answer != Py_False;
