@@ -92,6 +92,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
     """The run as it stands now: the facts, and what the recorder holds."""
     snapshot = recording.recorder.snapshot()
     watch = recording.torch_watch()
+    seen = None if watch is None else watch.seen()
     return msgspec.structs.replace(
         facts,
         recorder=KIND,
@@ -100,14 +101,14 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         outcome=outcome,
         strands=strands_in(snapshot),
         memory=memory.series.record(),
-        torch=None if watch is None else watch.record(),
-        losses=losses_in(snapshot, None if watch is None else watch.losses),
+        torch=None if seen is None else seen.run,
+        losses=losses_in(snapshot, None if seen is None else seen.losses),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],
             startup_ns=facts.cost.startup_ns,
             checkpoint_ns=checkpoint_ns,
-            hook_ns=None if watch is None else watch.hook_ns,
+            hook_ns=None if seen is None else seen.hook_ns,
         ),
     )
 

@@ -216,7 +216,7 @@ def record_of(implementation: str, program: Program) -> TorchRun:
         finally:
             watch.stop()
         assert failures == []
-        return watch.record()
+        return watch.seen().run
 
 
 def without_own_times(run: TorchRun) -> TorchRun:

@@ -255,11 +255,7 @@ end_unheard(Watch *watch, PyObject *context)
     Py_DECREF(context);
     int outcome = left == NULL ? watch_note_failure(watch) : 0;
     Py_XDECREF(left);
-    if (outcome == 0)
-        restore_error(error);
-    else
-        forget_error(error);
-    return outcome;
+    return settle_error(error, outcome);
 }
 
 static int

@@ -100,11 +100,7 @@ loop_catch_up(Watch *watch, WatchThread *thread)
     Py_XDECREF(thread_id);
     Py_XDECREF(fetches);
     Py_XDECREF(wait_ns);
-    if (outcome == 0)
-        restore_error(error);
-    else
-        forget_error(error);
-    return outcome;
+    return settle_error(error, outcome);
 }
 
 /* Before Python is told of something itself: from here to the end of the stretch it knows more. */

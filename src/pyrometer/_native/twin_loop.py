@@ -22,13 +22,10 @@ class LoopFollower:
     def __init__(self) -> None:
         self._steps_here = threading.local()
 
-    def enter(self, phase: int) -> int:
-        """Enter a phase; a ``Watch`` has it."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # a ``Watch`` has them
 
-    def leave(self, token: int) -> None:
-        """Undo an ``enter()``; a ``Watch`` has it."""
-        raise NotImplementedError
+        def enter(self, phase: int) -> int: ...
+        def leave(self, token: int) -> None: ...
 
     @property
     def is_stepping(self) -> bool:

@@ -320,6 +320,17 @@ forget_error(SavedError error)
 #endif
 }
 
+/* The program goes on with its own error, unless a new one, of its signal handlers, is set. */
+static inline int
+settle_error(SavedError error, int outcome)
+{
+    if (LIKELY(outcome == 0))
+        restore_error(error);
+    else
+        forget_error(error);
+    return outcome;
+}
+
 /* The error that is set, as an exception with its traceback; it is set no more. */
 static PyObject *
 take_error(void)
@@ -368,10 +379,7 @@ watch_call_back(Watch *watch, PyObject *callback, PyObject *const *arguments, si
     Py_DECREF(callback);
     int outcome = LIKELY(result != NULL) ? 0 : watch_note_failure(watch);
     Py_XDECREF(result);
-    if (LIKELY(outcome == 0))
-        restore_error(error);
-    else
-        forget_error(error);
+    settle_error(error, outcome);
     watch->hook_ns += elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
     return outcome;
 }

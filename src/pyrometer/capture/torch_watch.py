@@ -6,7 +6,7 @@ made to wait for a device.
 
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             return True
         first, first_not = self.window
         return first <= index and (first_not is None or index < first_not)
+
+
+class Seen(NamedTuple):
+    """What a watch has seen."""
+
+    run: TorchRun
+    losses: dict[str, int]
+    """What the tree of calls could not keep, by kind."""
+    hook_ns: int
+    """What our hooks took: the callbacks as timed, the rest by the cost of a scope."""
 
 
 settings = Settings()
@@ -192,7 +202,7 @@ class TorchWatch:
         finder = self._finders.here()
         samples = tokens = shape = None
         if (finder.wants_sizes or not tracks_gradients) and not is_traced():
-            given = (*arguments, *(keywords or {}).values()) if keywords else arguments
+            given = (*arguments, *keywords.values()) if keywords else arguments
             samples, tokens = batch_size(keywords if keywords and not arguments else given)
             if not tracks_gradients:
                 shape = token_shape(given)
@@ -336,21 +346,17 @@ class TorchWatch:
 
     # The record.
 
-    @property
-    def hook_ns(self) -> int:
-        """What our hooks took so far: the callbacks as timed, the rest by the cost of a scope."""
-        entries: int = self._recorder.snapshot()["entries"]
-        return self._watch.hook_ns + round(entries * scope_cost_ns())
-
-    @property
-    def losses(self) -> dict[str, int]:
-        """What the tree of calls could not keep, by kind."""
-        losses: dict[str, int] = self._recorder.snapshot()["losses"]
-        return losses
-
-    def record(self) -> TorchRun:
-        """What was seen so far."""
+    def seen(self) -> Seen:
+        """What was seen so far, from one look at the tree of calls."""
         self._watch.catch_up()
+        snapshot = self._recorder.snapshot()
+        return Seen(
+            run=self._record(snapshot),
+            losses=snapshot["losses"],
+            hook_ns=self._watch.hook_ns + round(snapshot["entries"] * scope_cost_ns()),
+        )
+
+    def _record(self, snapshot: dict[str, Any]) -> TorchRun:
         with self._lock:
             groups = () if self._groups is None else self._groups.records()
             generations = self._generation.records(counts_bytes=self._counts_bytes)
@@ -361,7 +367,7 @@ class TorchWatch:
             groups=groups,
             warmup=settings.warmup,
             window=settings.window,
-            calls=strands_in(self._recorder.snapshot()),
+            calls=strands_in(snapshot),
             modules=self._names.records(),
             backward_passes=self._backward_passes,
             timed_backward_passes=self._watch.timed_backward_passes,
