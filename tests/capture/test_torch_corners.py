@@ -11,6 +11,7 @@ import pytest
 
 import pyrometer
 from pyrometer.capture import losses, recording, torch_watch
+from tests.accuracy.training import spin
 from tests.torch_programs import (
     compiled,
     failures,
@@ -21,6 +22,8 @@ from tests.torch_programs import (
     seen,
     train,
 )
+
+MS = 1_000_000
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("clean_recorder")]
 
@@ -119,6 +122,68 @@ def test_optimizers_that_live_side_by_side_are_told_apart() -> None:
         "SGD": 2,
         "SGD (2)": 3,
     }
+
+
+@pytest.mark.parametrize("made", ["before", "inside"])
+@pytest.mark.parametrize("scheduled", [False, True])
+def test_steps_of_an_optimizer_are_seen_whenever_it_was_made(made: str, *, scheduled: bool) -> None:
+    import torch
+
+    def make() -> tuple[Any, Any]:
+        class Own(torch.optim.SGD):
+            def step(self, *arguments: Any, **keywords: Any) -> Any:
+                spin(MS)
+                return super().step(*arguments, **keywords)
+
+        model = net()
+        optimizer = Own(model.parameters(), lr=0.1)
+        if scheduled:  # it takes hold of the step
+            torch.optim.lr_scheduler.StepLR(optimizer, 2)
+        return model, optimizer
+
+    if made == "before":
+        model, optimizer = make()
+    with pyrometer.profile():
+        if made == "inside":
+            model, optimizer = make()
+        train(model, loader(3), optimizer)
+    (group,) = groups_by_label(seen()).values()
+    assert (group.kind, group.steps) == ("training", 3)
+    assert group.phase_ns[group.phases.index("optimizer")] >= 3 * MS
+    assert not losses.failures
+
+
+def test_what_torch_does_around_its_hooks_is_part_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    class SlowToEnter(torch.autograd.profiler.record_function):
+        def __enter__(self) -> Any:
+            if self.name.startswith("Optimizer.step"):
+                spin(MS)
+            return super().__enter__()  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(torch.autograd.profiler, "record_function", SlowToEnter)
+    model = net()
+    with pyrometer.profile():
+        train(model, loader(3), torch.optim.SGD(model.parameters(), lr=0.1))
+    (group,) = groups_by_label(seen()).values()
+    assert group.phase_ns[group.phases.index("optimizer")] >= 3 * MS
+
+
+def test_a_step_that_the_program_took_hold_of_goes_on_when_the_watch_has_ended() -> None:
+    import torch
+
+    model = net()
+    with pyrometer.profile():
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        step = optimizer.step
+        train(model, loader(2), optimizer)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    model(torch.ones(2, 16)).sum().backward()
+    step()
+    assert not any(map(torch.equal, before, model.parameters()))
+    assert type(vars(torch.optim.SGD)["step"]).__name__ == "function"
+    assert [group.steps for group in groups_by_label(seen()).values()] == [2]
 
 
 def test_kinds_of_steps_beyond_those_kept_apart_are_put_together_and_none_is_lost() -> None:

@@ -98,11 +98,12 @@ def test_callbacks_get_the_first_argument_the_result_and_the_duration(watched: W
     assert told[2:] == [None, (None, "batch", 5, False)]
 
 
-def test_time_in_callbacks_is_known_and_in_no_phase_of_the_function(watched: Watched) -> None:
+def test_time_in_callbacks_is_known_and_charged_as_by_a_timer_around_the_call(watched: Watched) -> None:
     fetch = watched.phased("data", watched.spends(5), begun=watched.spends(2), ended=watched.spends(4))
     fetch()
     assert watched.watch.hook_ns == 6
-    assert watched.taken() == {"data": 5, "other": 6}
+    assert watched.taken() == {"data": 11}
+    assert watched.totals() == {("data",): 5}
 
 
 def test_a_function_that_raises_leaves_its_phase(watched: Watched) -> None:
@@ -131,7 +132,7 @@ def test_an_error_of_a_callback_is_noted_and_never_raised(watched: Watched) -> N
     assert fetch() == "batch"
     assert [str(error) for error in watched.failures] == ["ours", "ours"]
     assert all(error.__traceback__ is not None for error in watched.failures)
-    assert watched.taken() == {"data": 5, "other": 2}
+    assert watched.taken() == {"data": 7}
 
 
 def test_an_error_of_a_callback_leaves_the_programs_exception_as_it_is(watched: Watched) -> None:

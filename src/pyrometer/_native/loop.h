@@ -9,6 +9,8 @@
 #ifndef PYROMETER_LOOP_H
 #define PYROMETER_LOOP_H
 
+#include <limits.h>
+
 #include "watch.h"
 
 static PyObject *name_shape, *name_dtype;
@@ -61,13 +63,13 @@ stretch_is_empty(const LoopStretch *stretch)
            stretch->backward_passes == 0;
 }
 
-/* Python catches up on what the thread has done. -1 with an exception of the program's own. */
+/* Python catches up on the stretches that are done, and what has happened in this one so far unless
+ * that goes on here. -1 with an exception of the program's own. */
 static int
-loop_catch_up(Watch *watch, WatchThread *thread)
+loop_tell(Watch *watch, WatchThread *thread, int goes_on)
 {
     Loop *loop = &thread->loop;
-    if (watch->catch_up == NULL || (loop->done_count == 0 && loop->fetches == 0 && stretch_is_empty(&loop->now)))
-        return 0;
+    LoopStretch nothing = {.samples = -1, .tokens = -1};
     SavedError error = save_error();
     /* Taken out first: what Python runs may come here again. */
     PyObject *done = PyList_New(0);
@@ -80,8 +82,9 @@ loop_catch_up(Watch *watch, WatchThread *thread)
         stretch_clear(&loop->done[i]);
     }
     loop->done_count = 0;
-    PyObject *now = stretch_as_tuple(&loop->now, NULL, 0);
-    stretch_clear(&loop->now);
+    PyObject *now = stretch_as_tuple(goes_on ? &nothing : &loop->now, NULL, 0);
+    if (!goes_on)
+        stretch_clear(&loop->now);
     PyObject *thread_id = PyLong_FromUnsignedLong(loop->thread_id);
     PyObject *fetches = PyLong_FromUnsignedLongLong(loop->fetches);
     PyObject *wait_ns = PyLong_FromUnsignedLongLong(loop->wait_ns);
@@ -101,6 +104,16 @@ loop_catch_up(Watch *watch, WatchThread *thread)
     Py_XDECREF(fetches);
     Py_XDECREF(wait_ns);
     return settle_error(error, outcome);
+}
+
+/* Python catches up on all that the thread has done. */
+static int
+loop_catch_up(Watch *watch, WatchThread *thread)
+{
+    Loop *loop = &thread->loop;
+    if (watch->catch_up == NULL || (loop->done_count == 0 && loop->fetches == 0 && stretch_is_empty(&loop->now)))
+        return 0;
+    return loop_tell(watch, thread, 0);
 }
 
 /* Before Python is told of something itself: from here to the end of the stretch it knows more. */
@@ -286,7 +299,8 @@ leave_optimizer(Watch *watch, WatchThread *thread)
     thread->found = step->found;
 }
 
-/* Steps that raised: nobody tells of their end. What runs inside one is called deeper than it was. */
+/* Steps known by torch's hooks alone that raised: nobody tells of their end. What runs inside one is
+ * called deeper than it was. */
 static void
 settle_optimizers_above(Watch *watch, WatchThread *thread, int depth)
 {
@@ -302,28 +316,37 @@ settle_optimizers(Watch *watch, WatchThread *thread)
         settle_optimizers_above(watch, thread, call_depth());
 }
 
-static PyObject *
-watch_optimizer_begun(Watch *self, PyObject *optimizer)
+/* Whether our own call has opened the optimizer's step, and will close it. */
+static inline int
+is_in_our_call(const Loop *loop, PyObject *optimizer)
 {
-    WatchThread *thread = self->active ? watch_thread(self) : NULL;
-    if (thread == NULL)
-        Py_RETURN_NONE;
-    /* Of the step: it calls our hook, and that this, which 3.11 counts as well. */
-    int depth = call_depth() - (PY_VERSION_HEX >= 0x030C0000 ? 1 : 2);
-    settle_optimizers_above(self, thread, depth);
+    if (loop->open_count == 0)
+        return 0;
+    const OpenStep *last = &loop->open_steps[loop->open_count - 1];
+    return last->optimizer == optimizer && last->depth == IN_OUR_CALL;
+}
+
+/* 0 if there are too many, -1 with an exception of the program's own. */
+static int
+enter_optimizer(Watch *watch, WatchThread *thread, PyObject *optimizer, int depth)
+{
     Loop *loop = &thread->loop;
     if (loop->open_count == MAX_OPEN_STEPS)
-        Py_RETURN_NONE;
+        return 0;
+    uint64_t now_ns = thread_charge(thread);
+    /* Not at the end, where it would be part of the next step. */
+    if (loop->done_count > 0 && loop_is_due(loop, now_ns) && loop_tell(watch, thread, 1) < 0)
+        return -1;
     OpenStep *step = &loop->open_steps[loop->open_count++];
     step->optimizer = optimizer;
     step->outer = thread->phase;
     step->found = thread->found;
     step->depth = depth;
     int stands = thread->held && thread->phase == OPTIMIZER_PHASE; /* named by the program itself */
-    thread_switch(thread, thread->held ? thread->phase : OPTIMIZER_PHASE);
+    thread->phase = thread->held ? thread->phase : OPTIMIZER_PHASE;
     thread->found = OPTIMIZER_PHASE;
-    step->run = stands ? NOT_RECORDED : open_call(self->recorder, self->scopes[OPTIMIZER_PHASE]);
-    Py_RETURN_NONE;
+    step->run = stands ? NOT_RECORDED : open_call(watch->recorder, watch->scopes[OPTIMIZER_PHASE]);
+    return 1;
 }
 
 /* The name under which Python knows the optimizer; borrowed, or NULL if it was not asked yet. */
@@ -339,39 +362,97 @@ known_optimizer(Watch *watch, PyObject *optimizer)
     return NULL;
 }
 
+/* The outermost step has returned: a stretch ends, here or in Python. */
+static int
+end_stretch(Watch *watch, WatchThread *thread, PyObject *optimizer)
+{
+    Loop *loop = &thread->loop;
+    PyObject *name = known_optimizer(watch, optimizer);
+    if (name != NULL && loop_optimizer_ended(watch, thread, name)) {
+        if (--watch->stretches_due == 0)
+            loop->python_ahead = 1; /* it is to see the next fetch, and catches up then */
+        return 0;
+    }
+    if (loop_catch_up(watch, thread) < 0)
+        return -1;
+    /* It is one of those that are due, and after the last of them Python also wants to see the next fetch. */
+    if (watch->stretches_due > 0)
+        watch->stretches_due--;
+    loop->python_ahead = watch->stretches_due == 0;
+    return watch->stepped == NULL ? 0 : watch_call_back(watch, watch->stepped, &optimizer, 1);
+}
+
+/* The innermost step has returned. -1 with an exception of the program's own. */
+static int
+optimizer_returned(Watch *watch, WatchThread *thread, PyObject *optimizer)
+{
+    uint64_t starts = watch->starts;
+    int outcome = thread->loop.open_count == 1 ? end_stretch(watch, thread, optimizer) : 0;
+    if (LIKELY(watch->starts == starts))
+        leave_optimizer(watch, thread);
+    return outcome;
+}
+
+/* An optimizer's step, as a function that we call ourselves. */
+static PyObject *
+step_call(PyObject *self, PyObject *const *arguments, size_t count, PyObject *keywords)
+{
+    Phased *step = (Phased *)self;
+    Watch *watch = step->watch;
+    WatchThread *thread = watch->active && PyVectorcall_NARGS(count) > 0 ? watch_thread(watch) : NULL;
+    if (thread != NULL)
+        settle_optimizers(watch, thread);
+    if (thread == NULL || is_in_our_call(&thread->loop, arguments[0]))
+        return call_function(step->base.function, arguments, count, keywords);
+    uint64_t starts = watch->starts;
+    int place = thread->loop.open_count;
+    int entered = enter_optimizer(watch, thread, arguments[0], IN_OUR_CALL);
+    if (entered < 0)
+        return NULL;
+    PyObject *result = call_function(step->base.function, arguments, count, keywords);
+    if (!entered || watch->starts != starts)
+        return result;
+    while (thread->loop.open_count > place + 1)
+        leave_optimizer(watch, thread); /* raised, and known by the hooks alone */
+    if (result == NULL || !watch->active)
+        leave_optimizer(watch, thread);
+    else if (optimizer_returned(watch, thread, arguments[0]) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+/* What torch's own hooks tell: of steps that the program took hold of before they were wrapped. */
+
+static PyObject *
+watch_optimizer_begun(Watch *self, PyObject *optimizer)
+{
+    WatchThread *thread = self->active ? watch_thread(self) : NULL;
+    if (thread == NULL || is_in_our_call(&thread->loop, optimizer))
+        Py_RETURN_NONE;
+    /* Of the step: it calls our hook, and that this, which 3.11 counts as well. */
+    int depth = call_depth() - (PY_VERSION_HEX >= 0x030C0000 ? 1 : 2);
+    settle_optimizers_above(self, thread, depth);
+    if (enter_optimizer(self, thread, optimizer, depth) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 watch_optimizer_ended(Watch *self, PyObject *optimizer)
 {
     WatchThread *thread = self->active ? watch_thread(self) : NULL;
     if (thread == NULL)
-        Py_RETURN_FALSE;
+        Py_RETURN_NONE;
     Loop *loop = &thread->loop;
-    int seen = 0;
-    while (loop->open_count > 0 && !seen) {
-        seen = loop->open_steps[loop->open_count - 1].optimizer == optimizer;
+    while (loop->open_count > 0 && loop->open_steps[loop->open_count - 1].depth != IN_OUR_CALL) {
+        if (loop->open_steps[loop->open_count - 1].optimizer == optimizer) {
+            if (optimizer_returned(self, thread, optimizer) < 0)
+                return NULL;
+            break;
+        }
         leave_optimizer(self, thread);
     }
-    if (!seen || loop->open_count > 0)
-        Py_RETURN_TRUE; /* begun unseen, or part of another optimizer's step */
-    PyObject *name = known_optimizer(self, optimizer);
-    if (name != NULL && loop_optimizer_ended(self, thread, name)) {
-        int outcome = 0;
-        if (--self->stretches_due == 0)
-            outcome = loop_hand_over(self, thread);
-        else if (loop_is_due(loop, loop->done[loop->done_count - 1].ended_ns))
-            outcome = loop_catch_up(self, thread);
-        if (outcome < 0)
-            return NULL;
-        Py_RETURN_TRUE;
-    }
-    if (loop_catch_up(self, thread) < 0)
-        return NULL;
-    /* The stretch ends in Python, with what it is told next. It is one of those that are due, and
-     * after the last of them Python also wants to see the next fetch. */
-    if (self->stretches_due > 0)
-        self->stretches_due--;
-    loop->python_ahead = self->stretches_due == 0;
-    Py_RETURN_FALSE;
+    Py_RETURN_NONE;
 }
 
 static PyObject *
@@ -401,6 +482,13 @@ watch_follow(Watch *self, PyObject *arguments)
     Py_XSETREF(self->is_overridden, overridden == Py_None ? NULL : Py_NewRef(overridden));
     Py_XSETREF(self->catch_up, catch_up == Py_None ? NULL : Py_NewRef(catch_up));
     Py_XSETREF(self->token_types, Py_NewRef(token_types));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+watch_tell_steps(Watch *self, PyObject *stepped)
+{
+    Py_XSETREF(self->stepped, stepped == Py_None ? NULL : Py_NewRef(stepped));
     Py_RETURN_NONE;
 }
 

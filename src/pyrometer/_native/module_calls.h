@@ -336,6 +336,23 @@ call_inside(ModuleCall *call, WatchThread *thread, Scope *scope, Scope *around, 
     return result;
 }
 
+/* Tells that a root call has ended, unless the loop has taken note of it and the module is known. */
+static PyObject *
+root_ended(ModuleCall *call, WatchThread *thread, PyObject *module, int noted, uint64_t began_ns,
+           PyObject *result)
+{
+    Watch *watch = call->watch;
+    ModuleEntry *entry = watch_lookup(watch, module);
+    if (noted && entry != NULL && entry->learned)
+        return result;
+    if (entry != NULL)
+        entry->learned = result != NULL;
+    uint64_t duration_ns = elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
+    if (loop_hand_over(watch, thread) < 0)
+        Py_CLEAR(result);
+    return watch_tell_end(watch, call->root_ended, module, result, duration_ns);
+}
+
 /* A call that is in no other module's: a phase of its own, unless it is part of one. */
 static __attribute__((noinline)) PyObject *
 call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyObject *const *arguments,
@@ -347,6 +364,7 @@ call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyOb
             return call_inside(call, thread, scope, watch->recomputed, arguments, count, keywords);
         return call_nested(call, thread, scope, arguments, count, keywords);
     }
+    uint64_t began_ns = thread_charge(thread); /* as in phased_call_watched */
     int tracks = asks_true(watch, call->tracks_gradients);
     if (tracks < 0)
         return NULL;
@@ -359,29 +377,25 @@ call_root(ModuleCall *call, WatchThread *thread, Scope *scope, int is_loss, PyOb
             return NULL;
         if (!watch->active)
             return call_function(call->base.function, arguments, count, keywords);
+        began_ns = recorder_now_ns(watch->recorder);
     }
     uint64_t starts = watch->starts;
     int outer = thread->phase, found = thread->found, phase = is_loss ? LOSS_PHASE : FORWARD_PHASE;
     int stands = thread->held && outer == phase; /* named by the program itself */
     Scope *around = is_loss || tracks ? watch->scopes[phase] : watch->untracked_forward;
-    uint64_t began_ns = thread_switch(thread, thread->held ? outer : phase);
+    thread->phase = thread->held ? outer : phase;
     thread->found = phase;
     PyObject *result = stands ? call_nested(call, thread, scope, arguments, count, keywords)
                               : call_inside(call, thread, scope, around, arguments, count, keywords);
     if (UNLIKELY(watch->starts != starts))
         return result;
-    uint64_t ended_ns = thread_switch(thread, outer);
-    thread->found = found;
-    if (is_loss || !watch->active)
-        return result;
-    ModuleEntry *entry = watch_lookup(watch, arguments[0]);
-    if (noted && entry != NULL && entry->learned)
-        return result;
-    if (entry != NULL)
-        entry->learned = result != NULL;
-    if (loop_hand_over(watch, thread) < 0)
-        Py_CLEAR(result);
-    return watch_tell_end(watch, call->root_ended, arguments[0], result, elapsed_ns(began_ns, ended_ns));
+    if (!is_loss && watch->active)
+        result = root_ended(call, thread, arguments[0], noted, began_ns, result);
+    if (LIKELY(watch->starts == starts)) {
+        thread_switch(thread, outer);
+        thread->found = found;
+    }
+    return result;
 }
 
 static PyObject *

@@ -22,4 +22,6 @@ def describe_current_thread() -> tuple[int, str, Any]:
     thread = threading._active.get(thread_id)  # type: ignore[attr-defined]  # noqa: SLF001
     if thread is None:
         return thread_id, f"thread {thread_id}", None
-    return thread_id, thread.name, getattr(thread, POSITION_ATTRIBUTE, None)
+    # Not .name, a function of the library's: inside code that torch compiles, it would be compiled too.
+    name = getattr(thread, "_name", None) or f"thread {thread_id}"
+    return thread_id, name, getattr(thread, POSITION_ATTRIBUTE, None)

@@ -1,17 +1,29 @@
 """Optimizers' steps as a phase: of ``loop.h`` only that, the loop itself is not followed here."""
 
-from __future__ import annotations
-
 import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-# Not from typing, which would take half of what `import pyrometer` may cost.
-TYPE_CHECKING = False
+from pyrometer._native.twin_threads import NOT_RECORDED, WatchedThread, close_call, open_call
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
+    from pyrometer._native.twin import Recorder, Scope
 
 OPTIMIZER_PHASE = 7
+IN_OUR_CALL = -1
+
+
+class OpenStep(NamedTuple):
+    """A step of an optimizer that is under way."""
+
+    optimizer_id: int
+    depth: int
+    """In calls, of what torch's hooks tell; ``IN_OUR_CALL`` for a step that ends in sight."""
+    outer: int
+    found: int
+    run: int
 
 
 class LoopFollower:
@@ -21,42 +33,85 @@ class LoopFollower:
 
     def __init__(self) -> None:
         self._steps_here = threading.local()
+        self._stepped: Callable[[Any], object] | None = None
 
     if TYPE_CHECKING:  # a ``Watch`` has them
+        _active: bool
+        _starts: int
+        _recorder: Recorder
+        _scopes: list[Scope]
 
-        def enter(self, phase: int) -> int: ...
-        def leave(self, token: int) -> None: ...
+        def _thread(self) -> WatchedThread: ...
+        def _switch(self, thread: WatchedThread, phase: int) -> int: ...
+        def _call_back(self, callback: Callable[..., Any], *told: Any) -> Any: ...
 
     @property
     def is_stepping(self) -> bool:
         """Whether the calling thread is in an optimizer's step."""
         return bool(self._open_steps())
 
-    def optimizer_begun(self, optimizer: object) -> None:
-        """An optimizer's step begins."""
-        depth = _call_depth() - 2  # of the step: it calls our hook, and that this
-        self._settle_above(depth)
-        self._open_steps().append((id(optimizer), depth, self.enter(OPTIMIZER_PHASE)))
+    def tell_steps(self, stepped: Callable[[Any], object] | None) -> None:
+        """Say what is called with an optimizer when its step has ended."""
+        self._stepped = stepped
 
-    def optimizer_ended(self, optimizer: object) -> bool:
-        """It has ended; False if Python is to note the end of the stretch."""
+    # What torch's own hooks tell: of steps that the program took hold of before they were wrapped.
+
+    def optimizer_begun(self, optimizer: object) -> None:
+        """Be told by torch that an optimizer's step begins."""
+        if self._active and not self._is_in_our_call(optimizer):
+            depth = _call_depth() - 2  # of the step: it calls our hook, and that this
+            self._settle_above(depth)
+            self._enter_optimizer(optimizer, depth)
+
+    def optimizer_ended(self, optimizer: object) -> None:
+        """Be told by torch that it has ended."""
         steps = self._open_steps()
-        seen = False
-        while steps and not seen:
-            optimizer_id, _, token = steps.pop()
-            self.leave(token)
-            seen = optimizer_id == id(optimizer)
-        return not seen or bool(steps)
+        while self._active and steps and steps[-1].depth != IN_OUR_CALL:
+            if steps[-1].optimizer_id == id(optimizer):
+                self._optimizer_returned(optimizer)
+                break
+            self._leave_optimizer()
+
+    # What our own call of a step does.
 
     def settle_optimizers(self) -> None:
-        """Leave steps that raised: what runs inside one is called deeper than it was."""
+        """Leave steps known by the hooks alone that raised: what runs inside one is called deeper."""
         if self._open_steps():
             self._settle_above(_call_depth() - 2)
 
+    def _is_in_our_call(self, optimizer: object) -> bool:
+        steps = self._open_steps()
+        return bool(steps) and steps[-1].optimizer_id == id(optimizer) and steps[-1].depth == IN_OUR_CALL
+
+    def _enter_optimizer(self, optimizer: object, depth: int) -> None:
+        thread = self._thread()
+        stands = thread.held and thread.phase == OPTIMIZER_PHASE  # named by the program itself
+        run = NOT_RECORDED if stands else open_call(self._recorder, self._scopes[OPTIMIZER_PHASE])
+        self._open_steps().append(OpenStep(id(optimizer), depth, thread.phase, thread.found, run))
+        self._switch(thread, thread.phase if thread.held else OPTIMIZER_PHASE)
+        thread.found = OPTIMIZER_PHASE
+
+    def _leave_optimizer(self) -> None:
+        step = self._open_steps().pop()
+        close_call(self._recorder, self._scopes[OPTIMIZER_PHASE], step.run)
+        thread = self._thread()
+        self._switch(thread, step.outer)
+        thread.found = step.found
+
+    def _optimizer_returned(self, optimizer: object) -> None:
+        """Note that the innermost step has: if it is the outermost too, a stretch ends."""
+        starts = self._starts
+        try:
+            if self._stepped is not None and len(self._open_steps()) == 1:
+                self._call_back(self._stepped, optimizer)
+        finally:
+            if self._starts == starts:
+                self._leave_optimizer()
+
     def _settle_above(self, depth: int) -> None:
         steps = self._open_steps()
-        while steps and depth <= steps[-1][1]:
-            self.leave(steps.pop()[2])
+        while steps and depth <= steps[-1].depth:
+            self._leave_optimizer()
 
     def know_optimizer(self, optimizer: object, name: str) -> None:
         """Say what an optimizer is called."""
@@ -78,10 +133,11 @@ class LoopFollower:
     def catch_up_all(self) -> None:
         """Tell Python of what every thread has done."""
 
-    def _open_steps(self) -> list[tuple[int, int, int]]:
-        steps: list[tuple[int, int, int]] | None = getattr(self._steps_here, "steps", None)
-        if steps is None:
-            steps = self._steps_here.steps = []
+    def _open_steps(self) -> list[OpenStep]:
+        here = self._steps_here
+        if getattr(here, "starts", None) != self._starts:
+            here.starts, here.steps = self._starts, []
+        steps: list[OpenStep] = here.steps
         return steps
 
 

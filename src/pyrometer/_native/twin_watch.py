@@ -24,7 +24,7 @@ from pyrometer._native.twin_threads import (
     close_call,
     open_call,
 )
-from pyrometer._native.twin_wrappers import Asked, ModuleCall, Phased
+from pyrometer._native.twin_wrappers import Asked, ModuleCall, Phased, StepCall
 
 MAX_ITEMS = 256
 """Of a tuple, list or dictionary, so many are searched for tensors."""
@@ -219,6 +219,10 @@ class Watch(LoopFollower):
         """The function, a phase while it runs, but for the phases that ``keeps`` has as bits."""
         self._check_phase(phase)
         return Phased(self, function, phase=phase, keeps=keeps | 1 << phase, begun=begun, ended=ended)
+
+    def step_call(self, function: Callable[..., Any]) -> StepCall:
+        """The method of an optimizer that is its step, as a phase."""
+        return StepCall(self, function)
 
     def module_call(self, function: Callable[..., Any], keeps: int, **asked: Any) -> ModuleCall:
         """What calls modules, each call recorded; for what is asked see ``Asked``."""

@@ -6,6 +6,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pyrometer._native.twin import Scope
+from pyrometer._native.twin_loop import IN_OUR_CALL
 from pyrometer._native.twin_threads import (
     BACKWARD,
     FORWARD,
@@ -95,28 +96,33 @@ class Phased(Wrapper):
 
     def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
         watch = self._watch
-        if not watch._active or self._keeps >> watch._thread().found & 1:
+        thread = watch._thread()
+        if not watch._active or self._keeps >> thread.found & 1:
             return self._function(*arguments, **keywords)
         first = arguments[0] if arguments else None
+        began_ns = thread.charge(watch._recorder._clock())
         if self._begun is not None:
             watch.settle_optimizers()
             watch._call_back(self._begun, first)
             if not watch._active:
                 return self._function(*arguments, **keywords)
-        return self._call_watched(watch, watch._thread(), first, arguments, keywords)
+            thread, began_ns = watch._thread(), watch._recorder._clock()
+        return self._call_watched(thread, began_ns, first, arguments, keywords)
 
     def _call_watched(
         self,
-        watch: "Watch",
         thread: WatchedThread,
+        began_ns: int,
         first: Any,
         arguments: tuple[Any, ...],
         keywords: dict[str, Any],
     ) -> Any:
+        """What we do ourselves before and after is charged to the phase, as by a timer around the call."""
+        watch = self._watch
         starts, scope = watch._starts, watch._scopes[self._phase]
         outer, found = thread.phase, thread.found
         outermost_backward = self._phase == BACKWARD and not thread.in_backward
-        began_ns = watch._switch(thread, outer if thread.held else self._phase)
+        thread.phase = outer if thread.held else self._phase
         thread.found = self._phase
         stands = thread.held and outer == self._phase  # named by the program itself
         run = NOT_RECORDED if stands else open_call(watch._recorder, scope)
@@ -130,10 +136,41 @@ class Phased(Wrapper):
             if outermost_backward and watch._starts == starts:
                 watch._backward_ended(thread, began_ns, raised=raised)
             close_call(watch._recorder, scope, run)
-            ended_ns = watch._switch(thread, outer)
-            thread.found = found
-            if self._ended is not None and watch._goes_on(starts):
-                watch._call_back(self._ended, first, result, max(ended_ns - began_ns, 0), raised)
+            try:
+                if self._ended is not None and watch._goes_on(starts):
+                    duration_ns = max(watch._recorder._clock() - began_ns, 0)
+                    watch._call_back(self._ended, first, result, duration_ns, raised)
+            finally:
+                watch._switch(thread, outer)
+                thread.found = found
+        return result
+
+
+class StepCall(Wrapper):
+    """The method of an optimizer that is its step, as a phase."""
+
+    __slots__ = ()
+
+    def __call__(self, /, *arguments: Any, **keywords: Any) -> Any:
+        watch = self._watch
+        if watch._active:
+            watch.settle_optimizers()
+        if not watch._active or not arguments or watch._is_in_our_call(arguments[0]):
+            return self._function(*arguments, **keywords)
+        starts, place = watch._starts, len(watch._open_steps())
+        watch._enter_optimizer(arguments[0], IN_OUR_CALL)
+        raised = True
+        try:
+            result = self._function(*arguments, **keywords)
+            raised = False
+        finally:
+            if watch._starts == starts:
+                while len(watch._open_steps()) > place + 1:
+                    watch._leave_optimizer()  # raised, and known by the hooks alone
+                if raised or not watch._active:
+                    watch._leave_optimizer()
+        if watch._goes_on(starts):
+            watch._optimizer_returned(arguments[0])
         return result
 
 
@@ -207,16 +244,17 @@ class ModuleCall(Wrapper):
             if thread.found == BACKWARD:
                 return self._call_inside(watch._recomputed, thread, call)
             return self._call_nested(thread, call)
+        began_ns = thread.charge(watch._recorder._clock())
         tracks = self._ask(self._asked.tracks_gradients) is True
         if not is_loss:
             watch._call_back(self._asked.root_begun, call.module, *call.told, tracks)
             if not watch._active:
                 return self._function(*call.arguments, **call.keywords)
-            thread = watch._thread()
+            thread, began_ns = watch._thread(), watch._recorder._clock()
         starts, outer, found = watch._starts, thread.phase, thread.found
         phase = LOSS if is_loss else FORWARD
         around = watch._scopes[phase] if is_loss or tracks else watch._untracked_forward
-        began_ns = watch._switch(thread, outer if thread.held else phase)
+        thread.phase = outer if thread.held else phase
         thread.found = phase
         result, raised = None, True
         try:
@@ -226,12 +264,13 @@ class ModuleCall(Wrapper):
                 result = self._call_inside(around, thread, call)
             raised = False
         finally:
-            ended_ns = watch._switch(thread, outer)
-            thread.found = found
-            if not is_loss and watch._goes_on(starts):
-                watch._call_back(
-                    self._asked.root_ended, call.module, result, max(ended_ns - began_ns, 0), raised
-                )
+            try:
+                if not is_loss and watch._goes_on(starts):
+                    duration_ns = max(watch._recorder._clock() - began_ns, 0)
+                    watch._call_back(self._asked.root_ended, call.module, result, duration_ns, raised)
+            finally:
+                watch._switch(thread, outer)
+                thread.found = found
         return result
 
     def _call_inside(self, around: Scope, thread: WatchedThread, call: Call) -> Any:

@@ -48,9 +48,12 @@ typedef struct {
 
 typedef struct {
     PyObject *optimizer; /* compared, never followed */
-    int outer, found, depth;
+    int outer, found;
+    int depth; /* in calls, of what torch's hooks tell; IN_OUR_CALL for a step that ends in sight */
     uint64_t run;
 } OpenStep;
+
+#define IN_OUR_CALL INT_MIN
 
 typedef struct {
     unsigned long thread_id;
@@ -118,6 +121,7 @@ typedef struct Watch {
     PyObject *is_overridden; /* asks whether torch tells the program of all that is asked of tensors; or NULL */
     PyObject *unheard; /* makes what keeps torch from telling it, as a context; or NULL */
     uint64_t stretches_due; /* after so many more Python is told of everything again */
+    PyObject *stepped; /* (optimizer): the end of its step ends a stretch that Python knows; or NULL */
     KnownOptimizer optimizers[MAX_KNOWN_OPTIMIZERS];
     unsigned next_optimizer;
 } Watch;
@@ -423,6 +427,22 @@ static int loop_backward_ended(Watch *watch, WatchThread *thread);
 static void settle_optimizers(Watch *watch, WatchThread *thread);
 static void backward_ended(WatchThread *thread, uint64_t began_ns, int raised);
 
+/* Tells that the call has ended, unless the loop takes note of it by itself. */
+static PyObject *
+phased_ended(Phased *phased, WatchThread *thread, PyObject *first, int noted, uint64_t duration_ns,
+             PyObject *result)
+{
+    Watch *watch = phased->watch;
+    if (result != NULL && noted && loop_fetched(watch, thread, result, duration_ns))
+        return result;
+    if (result != NULL && phased->event == BACKWARD_EVENT && loop_backward_ended(watch, thread))
+        return result;
+    if (loop_hand_over(watch, thread) < 0)
+        Py_CLEAR(result);
+    return watch_tell_end(watch, phased->ended, first, result, duration_ns);
+}
+
+/* What we do ourselves before and after is charged to the phase, as by a timer around the call. */
 static __attribute__((noinline)) PyObject *
 phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *arguments, size_t count,
                     PyObject *keywords)
@@ -430,6 +450,7 @@ phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *argume
     Watch *watch = phased->watch;
     Scope *scope = watch->scopes[phased->phase];
     PyObject *first = PyVectorcall_NARGS(count) > 0 ? arguments[0] : Py_None;
+    uint64_t began_ns = thread_charge(thread);
     int noted = 0;
     if (phased->begun != NULL) {
         settle_optimizers(watch, thread);
@@ -443,12 +464,13 @@ phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *argume
             return NULL;
         if (!watch->active)
             return call_function(phased->base.function, arguments, count, keywords);
+        began_ns = recorder_now_ns(watch->recorder);
     }
     uint64_t starts = watch->starts;
     int outer = thread->phase, found = thread->found;
     int stands = thread->held && outer == phased->phase; /* named by the program itself */
     int outermost_backward = phased->phase == BACKWARD_PHASE && !thread->in_backward;
-    uint64_t began_ns = thread_switch(thread, thread->held ? outer : phased->phase);
+    thread->phase = thread->held ? outer : phased->phase;
     thread->found = phased->phase;
     uint64_t run = stands ? NOT_RECORDED : open_call(watch->recorder, scope);
     if (outermost_backward)
@@ -459,19 +481,15 @@ phased_call_watched(Phased *phased, WatchThread *thread, PyObject *const *argume
     close_call(watch->recorder, scope, run);
     if (UNLIKELY(watch->starts != starts))
         return result;
-    uint64_t ended_ns = thread_switch(thread, outer);
-    thread->found = found;
-    if (phased->ended == NULL || !watch->active)
-        return result;
-    if (result != NULL) {
-        if (noted && loop_fetched(watch, thread, result, elapsed_ns(began_ns, ended_ns)))
-            return result;
-        if (phased->event == BACKWARD_EVENT && loop_backward_ended(watch, thread))
-            return result;
+    if (phased->ended != NULL && watch->active) {
+        uint64_t duration_ns = elapsed_ns(began_ns, recorder_now_ns(watch->recorder));
+        result = phased_ended(phased, thread, first, noted, duration_ns, result);
     }
-    if (loop_hand_over(watch, thread) < 0)
-        Py_CLEAR(result);
-    return watch_tell_end(watch, phased->ended, first, result, elapsed_ns(began_ns, ended_ns));
+    if (LIKELY(watch->starts == starts)) {
+        thread_switch(thread, outer);
+        thread->found = found;
+    }
+    return result;
 }
 
 static PyObject *

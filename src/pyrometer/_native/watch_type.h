@@ -28,6 +28,7 @@ watch_traverse(Watch *self, visitproc visit, void *arg)
     Py_VISIT(self->token_types);
     Py_VISIT(self->is_overridden);
     Py_VISIT(self->unheard);
+    Py_VISIT(self->stepped);
     return 0;
 }
 
@@ -40,6 +41,7 @@ watch_clear(Watch *self)
     Py_CLEAR(self->token_types);
     Py_CLEAR(self->is_overridden);
     Py_CLEAR(self->unheard);
+    Py_CLEAR(self->stepped);
     return 0;
 }
 
@@ -146,6 +148,23 @@ watch_phase(Watch *self, PyObject *name)
     return phase < 0 ? NULL : PyLong_FromLong(phase);
 }
 
+static Phased *
+phased_new(Watch *watch, PyObject *function, int phase, vectorcallfunc call)
+{
+    Phased *phased = (Phased *)wrapper_new(&Phased_Type, watch, function, call);
+    if (phased == NULL)
+        return NULL;
+    phased->watch = (Watch *)Py_NewRef(watch);
+    phased->phase = phase;
+    return phased;
+}
+
+static PyObject *
+watch_step_call(Watch *self, PyObject *function)
+{
+    return (PyObject *)phased_new(self, function, OPTIMIZER_PHASE, step_call);
+}
+
 static PyObject *
 watch_phased(Watch *self, PyObject *arguments)
 {
@@ -156,11 +175,9 @@ watch_phased(Watch *self, PyObject *arguments)
         return NULL;
     if (phase < 0 || phase >= self->phase_count)
         return PyErr_Format(PyExc_ValueError, "there is no phase %d", phase);
-    Phased *phased = (Phased *)wrapper_new(&Phased_Type, self, function, phased_call);
+    Phased *phased = phased_new(self, function, phase, phased_call);
     if (phased == NULL)
         return NULL;
-    phased->watch = (Watch *)Py_NewRef(self);
-    phased->phase = phase;
     phased->keeps = keeps | 1u << phase;
     phased->begun = begun == Py_None ? NULL : Py_NewRef(begun);
     phased->ended = ended == Py_None ? NULL : Py_NewRef(ended);
@@ -354,8 +371,10 @@ static PyMethodDef watch_methods[] = {
     {"enter", (PyCFunction)watch_enter, METH_VARARGS, "Enter a phase on the calling thread; what it returns is for leave()."},
     {"leave", (PyCFunction)watch_leave, METH_O, "Undo an enter()."},
     {"take", (PyCFunction)watch_take, METH_NOARGS, "(now_ns, ns by phase, bytes, allocations) of the calling thread since the last take()."},
-    {"optimizer_begun", (PyCFunction)watch_optimizer_begun, METH_O, "An optimizer's step begins."},
-    {"optimizer_ended", (PyCFunction)watch_optimizer_ended, METH_O, "It has ended; False if Python is to note the end of the stretch."},
+    {"step_call", (PyCFunction)watch_step_call, METH_O, "The method of an optimizer that is its step, as a phase."},
+    {"tell_steps", (PyCFunction)watch_tell_steps, METH_O, "What is called with an optimizer when its step ends a stretch that Python knows."},
+    {"optimizer_begun", (PyCFunction)watch_optimizer_begun, METH_O, "torch says that an optimizer's step begins."},
+    {"optimizer_ended", (PyCFunction)watch_optimizer_ended, METH_O, "torch says that it has ended."},
     {"know_optimizer", (PyCFunction)watch_know_optimizer, METH_VARARGS, "know_optimizer(optimizer, name): what it is called."},
     {"follow", (PyCFunction)watch_follow, METH_VARARGS, "follow(catch_up, token_types, is_overridden=None): follow the usual loop without Python."},
     {"follow_iterator", (PyCFunction)watch_follow_iterator, METH_O, "Its batches need no closer look."},

@@ -70,6 +70,10 @@ class Patches:
         theirs = _ABSENT if patch is None else patch.theirs
         return getattr(owner, name) if theirs is _ABSENT else theirs
 
+    def is_replaced(self, owner: object, name: str) -> bool:
+        """Whether ours stands there but for suspensions, or did before somebody put another there."""
+        return self._find(owner, name) is not None
+
     def is_installed(self, owner: object, name: str) -> bool:
         """Whether ours stands there now."""
         patch = self._find(owner, name)

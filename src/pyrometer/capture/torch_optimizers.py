@@ -1,11 +1,13 @@
 """The program's optimizers: when they step, and what they are called."""
 
+import functools
 import sys
 import weakref
-from collections.abc import Callable
+from typing import Any
 
 from pyrometer._native import Watch
 from pyrometer.capture.losses import note_failure
+from pyrometer.capture.patches import Patches
 from pyrometer.capture.torch_compilation import unseen_by_dynamo
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.weak_names import WeakNames
@@ -40,20 +42,22 @@ class OptimizerNames:
 
 
 class OptimizerHooks:
-    """Is told of every optimizer's step by torch's own hooks.
+    """Has the watch see every optimizer's step.
 
-    Not by a wrapper: Dynamo would trace a step anew because of it.
+    The methods are replaced, class by class, so that all of a step is seen. One that the program took
+    hold of before, as torch's schedulers of learning rates do, is known by torch's own hooks.
     """
 
-    def __init__(self, watch: Watch, stepped: Callable[[object], None], gpu: GpuWatch | None = None) -> None:
+    def __init__(self, patches: Patches, watch: Watch, gpu: GpuWatch | None = None) -> None:
+        self._patches = patches
         self._watch = watch
-        self._stepped = stepped
         self._gpu = gpu
         module = sys.modules["torch.optim.optimizer"]
         self._handles = (
             module.register_optimizer_step_pre_hook(self._before),
             module.register_optimizer_step_post_hook(self._after),
         )
+        self._replace_steps(module.Optimizer)
 
     def remove(self) -> None:
         """Be told no more."""
@@ -70,8 +74,28 @@ class OptimizerHooks:
     def _after(self, optimizer: object, _arguments: object, _keywords: object) -> None:
         if self._gpu is not None:
             self._gpu.phase_ended("optimizer")
-        if not self._watch.optimizer_ended(optimizer):
+        self._watch.optimizer_ended(optimizer)
+
+    def _replace_steps(self, base: Any) -> None:
+        """Replace those there are, and the others as torch puts its hooks around them."""
+        put_hooks = base._patch_step_function  # noqa: SLF001 - there is no other sign
+
+        @functools.wraps(put_hooks)
+        def put_hooks_and_ours(optimizer: object) -> None:
+            put_hooks(optimizer)
             try:
-                self._stepped(optimizer)
+                for kind in type(optimizer).__mro__:
+                    self._replace_step(kind)
             except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
-                note_failure("torch", "a step of an optimizer was not seen", error)
+                note_failure("torch", "an optimizer's step is seen only in part", error)
+
+        self._patches.replace(base, put_hooks.__name__, put_hooks_and_ours)
+        kinds = [base]
+        for kind in kinds:
+            self._replace_step(kind)
+            kinds += kind.__subclasses__()
+
+    def _replace_step(self, kind: type) -> None:
+        step: Any = vars(kind).get("step")
+        if getattr(step, "hooked", False) and not self._patches.is_replaced(kind, "step"):
+            self._patches.replace(kind, "step", self._watch.step_call(step))

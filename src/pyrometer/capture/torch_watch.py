@@ -124,7 +124,8 @@ class TorchWatch:
         replace_functions(self._patches, self._watch, self, self._torch)
         self._loaders.install(self._patches)
         self._compilation.install(self._patches)
-        self._optimizer_hooks = OptimizerHooks(self._watch, self.optimizer_ended, self.gpu)
+        self._watch.tell_steps(self.optimizer_ended)
+        self._optimizer_hooks = OptimizerHooks(self._patches, self._watch, self.gpu)
         # A window begins and ends with a step, a GPU's time with a phase: each is looked at as it comes.
         follow = self._catch_up if settings.window is None and self.gpu is None else None
         is_overridden = self._torch._C._is_torch_function_mode_enabled  # noqa: SLF001
