@@ -4,7 +4,8 @@ In every round each tool has one fresh process of the same program, all warm, vi
 random order for a few steps at a time, and held still in between. A ratio is only ever taken between
 blocks of the same turn; a round's figure is the median over its turns, the figure given the median
 over rounds with its 99 % interval. A second un-profiled process shows what the machine alone does to
-a ratio: where its own interval leaves out 1, no verdict is given. The ratio of processor time, over
+a ratio: where its own interval leaves out 1, no verdict is given. A tool that stops answering is left
+out of the rounds that follow. The ratio of processor time, over
 all threads of the process, is shown beside it.
 
 Exits with 1 unless ``pyrometer run`` is shown to keep its limits: the whole interval of its ratio, on
@@ -30,7 +31,7 @@ from visited_processes import NoAnswerError, VisitedProcess
 PROGRAM = Path(__file__).with_name("training_program.py")
 REPORT_LIMIT_S = 1.0
 # Some tools work for minutes on what they have gathered, at the end or in between.
-PATIENCE_S = 60.0
+PATIENCE_S = 20.0
 QUICK_PATIENCE_S = 8.0
 NEEDED = {PLAIN, CONTROL, PYROMETER}
 # The range of n values holds their median with a probability of 1 - 2 ** (1 - n): from eight on, 99 %.
@@ -73,6 +74,7 @@ class Row:
 
     workload: str
     tool: str
+    rounds: int
     step_ms: float
     ratio: Ratio
     cpu_ratio: Ratio
@@ -142,6 +144,7 @@ def row_for(tool: str, workload: Workload, rounds: Sequence[Mapping[str, Reading
     return Row(
         workload=workload.name,
         tool=tool,
+        rounds=len(readings),
         step_ms=statistics.median(reading.step_ns for reading in readings) / 1e6,
         ratio=figure,
         cpu_ratio=_over_rounds([reading.cpu_ratio for reading in readings]),
@@ -178,7 +181,7 @@ def render(workload: Workload, figures: Mapping[str, Row | None], *, rounds: int
     lines = [f"{f'({workload.letter}) {workload.title}':<40}{heads}"]
     for tool, row in figures.items():
         if row is None:
-            lines.append(f"{tool:<40}{'–':>10}  stopped answering in every round")
+            lines.append(f"{tool:<40}{'–':>10}  stopped answering")
             continue
         interval = f"{row.ratio.low:.3f} to {row.ratio.high:.3f}"
         cpu_interval = f"{row.cpu_ratio.low:.3f} to {row.cpu_ratio.high:.3f}"
@@ -186,7 +189,8 @@ def render(workload: Workload, figures: Mapping[str, Row | None], *, rounds: int
         limit = "" if row.limit is None else f"≤ {row.limit:g}"
         timed = f"{row.step_ms:>10.3f}  {row.ratio.estimate:>6.3f}  {interval:>16}"
         cpu = f"{row.cpu_ratio.estimate:>9.3f}  {cpu_interval:>16}"
-        lines.append(f"{tool:<40}{timed}  {cpu}  {end:>7}  {limit:>7}  {row.verdict}".rstrip())
+        told = row.verdict if row.rounds == rounds else f"stopped answering after {row.rounds} rounds"
+        lines.append(f"{tool:<40}{timed}  {cpu}  {end:>7}  {limit:>7}  {told}".rstrip())
     return "\n".join(lines)
 
 
@@ -233,16 +237,13 @@ def main() -> int:
     for workload in WORKLOADS:
         if workload.letter not in options.only:
             continue
-        rounds = [
-            one_round(
-                workload,
-                tools,
-                turns=options.turns,
-                shuffler=shuffler,
-                patience_s=QUICK_PATIENCE_S if options.quick else PATIENCE_S,
+        patience_s = QUICK_PATIENCE_S if options.quick else PATIENCE_S
+        rounds: list[dict[str, Reading]] = []
+        for _ in range(options.rounds):
+            answering = [tool for tool in tools if not rounds or tool.name in rounds[-1]]
+            rounds.append(
+                one_round(workload, answering, turns=options.turns, shuffler=shuffler, patience_s=patience_s)
             )
-            for _ in range(options.rounds)
-        ]
         figures = {tool.name: row_for(tool.name, workload, rounds) for tool in tools}
         print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
         rows += [row for row in figures.values() if row is not None]
