@@ -13,6 +13,7 @@
 #include "frame_locals.h"
 #include "counting.h"
 #include "profiled.h"
+#include "sampler_type.h"
 #include "sigterm.h"
 #include "snapshot.h"
 
@@ -396,6 +397,12 @@ PyInit_core(void)
             return NULL;
         }
     }
+#if STACKS_CAN_BE_READ
+    if (PyModule_AddType(module, &Sampler_Type) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+#endif
     if (PyModule_AddStringConstant(module, "KIND", "native") < 0 ||
         PyModule_AddStringConstant(module, "CLOCK", clock_uses_counter ? "tsc" : "clock_gettime") < 0) {
         Py_DECREF(module);

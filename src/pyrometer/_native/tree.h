@@ -70,6 +70,7 @@ typedef struct Shared {
 typedef struct Node {
     PyObject *name;
     Py_hash_t hash;
+    uint64_t serial; /* no other node has had it */
     struct Node *parent, *first_child, *last_child, *next_sibling;
     struct Node *other;         /* where children that found no place are counted */
     Shared *shared;             /* set in strands that hang under a scope */
@@ -254,6 +255,8 @@ node_new(PyObject *name, Py_hash_t hash, Node *parent, Shared *shared)
     Node *node = calloc(1, sizeof *node);
     if (node == NULL)
         return NULL;
+    static uint64_t made;
+    node->serial = ++made;
     node->name = Py_NewRef(name);
     node->hash = hash;
     node->parent = parent;

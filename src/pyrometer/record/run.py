@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.record.samples import StackSamples
 from pyrometer.record.torch_run import TorchRun
 from pyrometer.record.values import MAX_STRANDS, Count, Nanoseconds, ScopeNode, Strand, Value
 
@@ -126,6 +127,7 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     strands: Annotated[tuple[Strand, ...], msgspec.Meta(max_length=MAX_STRANDS)] = ()
     memory: Memory | None = None
     torch: TorchRun | None = None
+    samples: StackSamples | None = None
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from pyrometer.record.run import Memory, Run
+from pyrometer.record.samples_validation import samples_problems
 from pyrometer.record.torch_validation import torch_problems
 from pyrometer.record.tree_validation import Problem, strand_problems
 
@@ -35,6 +36,9 @@ def _problems(run: Run) -> Iterator[Problem]:
         yield from _memory_problems(run.memory, "$.memory")
     if run.torch is not None:
         yield from torch_problems(run.torch, "$.torch")
+    if run.samples is not None:
+        calls = () if run.torch is None else run.torch.calls
+        yield from samples_problems(run.samples, "$.samples", scopes=run.strands, calls=calls)
 
 
 def _memory_problems(memory: Memory, place: str) -> Iterator[Problem]:

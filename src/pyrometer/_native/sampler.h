@@ -1,0 +1,411 @@
+/* The sampler: a thread that looks at the stacks of the others and never takes the GIL.
+ *
+ * Nothing it reads holds still: threads run, end and free what they used. So everything of the
+ * interpreter's, and of the recorders', is copied by safe reads and believed only if it makes sense;
+ * a stack that does not is dropped and counted. What the sampler has put together is its own, behind
+ * its lock.
+ */
+#ifndef PYROMETER_SAMPLER_H
+#define PYROMETER_SAMPLER_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "code_table.h"
+#include "stack_tree.h"
+#include "strands.h"
+
+#if STACKS_CAN_BE_READ
+
+#define MAX_SAMPLED_THREADS 1024
+#define MAX_FRAMES 4000     /* looked at; a stack that goes on is taken for one that makes no sense */
+#define MAX_ENDS 128        /* frames kept at each end of a deeper stack */
+#define MAX_CHUNK 262144    /* bytes of a thread's own stack of frames that are copied at once */
+#define MAX_SEARCHED 256    /* strands of a recorder that are looked through */
+#define RECORDERS 2         /* of scopes, and of torch's calls */
+#define RESTING_SHARE 8     /* a thread that ran less than this part of the time was waiting */
+#define LEFT_OUT (NO_CODE - 1) /* stands for the frames in the middle of a very deep stack */
+
+typedef struct {
+    const void *code;
+    const _Py_CODEUNIT *instruction;
+} RawFrame;
+
+typedef struct {
+    const Strand *strand;
+    const Node *node; /* where it stood last, the serial number by which it is known, and as a place */
+    uint64_t serial;
+    uint32_t place;
+    unsigned searched; /* samples until the thread's strand is looked for again */
+} SampledPlace;
+
+typedef struct {
+    const PyThreadState *address;
+    uint64_t id;
+    unsigned long thread_id, native_id;
+    uint32_t number; /* among all threads ever seen */
+    int met;         /* in this tick */
+    int has_stack;
+    uint32_t stack;
+    int is_native;
+    uint64_t wall_ns, cpu_ns;
+    SampledPlace places[RECORDERS];
+} SampledThread;
+
+typedef struct Sampler {
+    PyObject_HEAD
+    Recorder *recorders[RECORDERS];
+    PyInterpreterState *interpreter;
+    uint64_t interval_ns;
+    unsigned char is_native[256]; /* by instruction: runs code that is not Python's */
+    int by_file; /* memory is read by a file, as where the system call is refused */
+    Reader reader;
+    pthread_t worker;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int running;  /* the worker is there */
+    int stopping;
+    pid_t process; /* that started it: a forked child has no worker */
+    uint64_t random;
+    SampledThread threads[MAX_SAMPLED_THREADS];
+    size_t thread_count;
+    unsigned long *thread_ids; /* of all threads ever seen, by number */
+    size_t seen_count, seen_capacity;
+    CodeTable codes;
+    StackTree tree;
+    uint64_t ticks, samples, dropped, unseen_threads, cpu_ns;
+    RawFrame frames[MAX_FRAMES]; /* of the stack that is being read, innermost first */
+    uint32_t frame_codes[MAX_FRAMES];
+    char code_copies[MAX_READ_PARTS][sizeof(PyCodeObject)];
+    char chunk[MAX_CHUNK];
+} Sampler;
+
+/* Clocks. */
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    return clock_gettime(clock, &now) == 0 ? (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec : 0;
+}
+
+/* What a thread of this process has run: the kernel's clock for it, by its number. */
+static inline uint64_t
+thread_cpu_ns(unsigned long native_id)
+{
+    return clock_ns((clockid_t)(~(unsigned)native_id << 3 | 6));
+}
+
+/* Stacks. */
+
+static int
+is_in_copy(const void *frame, const char *base, size_t size)
+{
+    const char *at = frame;
+    return at >= base && at + FRAME_SIZE <= base + size;
+}
+
+/* The frames of a thread, innermost first. Their number; 0 if they cannot be made out. */
+static int
+read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *original)
+{
+    const Reader *reader = &sampler->reader;
+    const void *frame = NULL;
+    const char *base = (const char *)copied->datastack_chunk, *top = (const char *)copied->datastack_top;
+    size_t size = base != NULL && top > base ? (size_t)(top - base) : 0;
+    if (size > MAX_CHUNK) {
+        base += size - MAX_CHUNK;
+        size = MAX_CHUNK;
+    }
+    ReadPart parts[] = {{innermost_frame_place(copied, original), &frame, sizeof frame},
+                        {base, sampler->chunk, size}};
+    if (!reader_read_parts(reader, parts, size > 0 ? 2 : 1))
+        return 0;
+    int count = 0;
+    for (int i = 0; frame != NULL; i++) {
+        if (i == MAX_FRAMES || (uintptr_t)frame % sizeof(void *) != 0)
+            return 0;
+        union {
+            _PyInterpreterFrame frame;
+            char bytes[sizeof(_PyInterpreterFrame)];
+        } here;
+        if (is_in_copy(frame, base, size))
+            memcpy(here.bytes, sampler->chunk + ((const char *)frame - base), FRAME_SIZE);
+        else if (!reader_read(reader, frame, here.bytes, FRAME_SIZE))
+            return 0;
+        if (!is_between_runs(&here.frame))
+            sampler->frames[count++] =
+                (RawFrame){copied_frame_code(&here.frame), copied_frame_instruction(&here.frame)};
+        frame = here.frame.previous;
+    }
+    return count;
+}
+
+/* Whether all of the frames run code that is in the table now. */
+static int
+find_codes(Sampler *sampler, int count)
+{
+    for (int first = 0; first < count; first += MAX_READ_PARTS) {
+        int many = count - first < MAX_READ_PARTS ? count - first : MAX_READ_PARTS;
+        ReadPart parts[MAX_READ_PARTS];
+        for (int i = 0; i < many; i++)
+            parts[i] = (ReadPart){sampler->frames[first + i].code, sampler->code_copies[i], CODE_SIZE};
+        if (!reader_read_parts(&sampler->reader, parts, many))
+            return 0;
+        for (int i = 0; i < many; i++) {
+            const PyCodeObject *copied = (const PyCodeObject *)sampler->code_copies[i];
+            uint32_t code = code_table_find(&sampler->codes, &sampler->reader, sampler->frames[first + i].code,
+                                            copied);
+            if (code == NO_CODE)
+                return 0;
+            sampler->frame_codes[first + i] = code;
+        }
+    }
+    return 1;
+}
+
+static uint32_t
+add_frame(Sampler *sampler, uint32_t parent, uint32_t code, const _Py_CODEUNIT *instruction)
+{
+    return stack_tree_node(&sampler->tree, parent, code, code_line(&sampler->codes.entries[code], instruction));
+}
+
+/* Whether the innermost frame is in a call of code that is not Python's. */
+static int
+is_in_native_code(const Sampler *sampler, const RawFrame *innermost)
+{
+    unsigned char instruction[2];
+    if (!reader_read(&sampler->reader, innermost->instruction, instruction, sizeof instruction))
+        return 0;
+    return sampler->is_native[instruction[0]];
+}
+
+static int
+read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
+{
+    int count = read_frames(sampler, copied, thread->address);
+    if (count == 0 || !find_codes(sampler, count))
+        return 0;
+    uint32_t node = NOWHERE;
+    for (int i = count - 1; i >= 0; i--) {
+        if (count > 2 * MAX_ENDS && i == count - 1 - MAX_ENDS) {
+            node = stack_tree_node(&sampler->tree, node, LEFT_OUT, -1);
+            i = MAX_ENDS - 1;
+        }
+        node = add_frame(sampler, node, sampler->frame_codes[i], sampler->frames[i].instruction);
+    }
+    thread->stack = node;
+    thread->is_native = is_in_native_code(sampler, &sampler->frames[0]);
+    return 1;
+}
+
+/* Places in the trees of recorders. */
+
+/* The path of a node that was not met before, as a place; NOWHERE at the ground. */
+static uint32_t
+read_path(Sampler *sampler, const Node *node, int depth)
+{
+    Node copied;
+    if (depth == 1000 || !reader_read(&sampler->reader, node, &copied, sizeof copied) || copied.parent == NULL)
+        return NOWHERE;
+    uint32_t parent = read_path(sampler, copied.parent, depth + 1);
+    char *name = read_text(&sampler->reader, copied.name);
+    return name == NULL ? parent : stack_tree_place(&sampler->tree, parent, name);
+}
+
+static const Strand *
+search_strand(Sampler *sampler, const Recorder *recorder, unsigned long thread_id)
+{
+    const Strand *strands[MAX_SEARCHED], *found = NULL;
+    Strand **all = __atomic_load_n(&recorder->strands, __ATOMIC_RELAXED);
+    Py_ssize_t count = __atomic_load_n(&recorder->strand_count, __ATOMIC_RELAXED);
+    if (count > MAX_SEARCHED)
+        count = MAX_SEARCHED;
+    if (all == NULL || count <= 0 ||
+        !reader_read(&sampler->reader, all, strands, (size_t)count * sizeof *strands))
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Strand copied;
+        if (reader_read(&sampler->reader, strands[i], &copied, sizeof copied) &&
+            copied.thread_id == thread_id && !copied.ended && (found == NULL || copied.outer == found))
+            found = strands[i];
+    }
+    return found;
+}
+
+/* The innermost open node of a strand; NULL if there is none, or the strand is no longer this one's. */
+static const Node *
+read_position(Sampler *sampler, const Recorder *recorder, const Strand *strand, unsigned long thread_id)
+{
+    Strand copied;
+    Frame top;
+    if (!reader_read(&sampler->reader, strand, &copied, sizeof copied) || copied.recorder != recorder ||
+        copied.thread_id != thread_id || copied.ended || copied.depth <= 0 ||
+        !reader_read(&sampler->reader, copied.frames + copied.depth, &top, sizeof top))
+        return NULL;
+    return top.node;
+}
+
+static uint32_t
+find_place(Sampler *sampler, const Recorder *recorder, SampledPlace *place, unsigned long thread_id)
+{
+    if (recorder == NULL || !__atomic_load_n(&recorder->enabled, __ATOMIC_RELAXED))
+        return NOWHERE;
+    const Node *node =
+        place->strand == NULL ? NULL : read_position(sampler, recorder, place->strand, thread_id);
+    if (node == NULL && place->searched-- == 0) {
+        place->searched = 16;
+        place->strand = search_strand(sampler, recorder, thread_id);
+        if (place->strand != NULL)
+            node = read_position(sampler, recorder, place->strand, thread_id);
+    }
+    uint64_t serial;
+    if (node == NULL || !reader_read(&sampler->reader, &node->serial, &serial, sizeof serial))
+        return NOWHERE;
+    if (node != place->node || serial != place->serial) {
+        place->place = read_path(sampler, node, 0);
+        place->node = node;
+        place->serial = serial;
+    }
+    return place->place;
+}
+
+/* Threads. */
+
+static SampledThread *
+find_thread(Sampler *sampler, const PyThreadState *address, const PyThreadState *copied)
+{
+    for (size_t i = 0; i < sampler->thread_count; i++)
+        if (sampler->threads[i].address == address && sampler->threads[i].id == copied->id)
+            return &sampler->threads[i];
+    if (sampler->thread_count == MAX_SAMPLED_THREADS ||
+        !table_grow((void **)&sampler->thread_ids, sampler->seen_count, &sampler->seen_capacity,
+                    sizeof *sampler->thread_ids)) {
+        sampler->unseen_threads++;
+        return NULL;
+    }
+    SampledThread *thread = &sampler->threads[sampler->thread_count++];
+    *thread = (SampledThread){.address = address,
+                              .id = copied->id,
+                              .thread_id = copied->thread_id,
+                              .native_id = copied->native_thread_id,
+                              .number = (uint32_t)sampler->seen_count};
+    sampler->thread_ids[sampler->seen_count++] = copied->thread_id;
+    return thread;
+}
+
+static void
+add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, uint64_t cpu_ns)
+{
+    ObservationKey key = {.stack = thread->stack, .thread = thread->number, .leaf = NOWHERE};
+    key.scope = find_place(sampler, sampler->recorders[0], &thread->places[0], thread->thread_id);
+    key.call = find_place(sampler, sampler->recorders[1], &thread->places[1], thread->thread_id);
+    Observation *observation = stack_tree_observation(&sampler->tree, key);
+    if (observation == NULL) {
+        sampler->dropped++;
+        return;
+    }
+    sampler->samples++;
+    observation->samples++;
+    observation->wall_ns += wall_ns;
+    observation->cpu_ns += cpu_ns < wall_ns ? cpu_ns : wall_ns;
+    if (cpu_ns * RESTING_SHARE < wall_ns)
+        observation->waiting++;
+    else if (thread->is_native)
+        observation->native++;
+}
+
+static void
+sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadState *copied, uint64_t now_ns)
+{
+    SampledThread *thread = find_thread(sampler, address, copied);
+    if (thread == NULL)
+        return;
+    thread->met = 1;
+    uint64_t cpu_ns = thread_cpu_ns(thread->native_id);
+    uint64_t ran_ns = cpu_ns > thread->cpu_ns ? cpu_ns - thread->cpu_ns : 0;
+    int is_first = thread->wall_ns == 0;
+    if (is_first || ran_ns > 0 || !thread->has_stack) {
+        thread->has_stack = read_stack(sampler, thread, copied);
+        if (!thread->has_stack) {
+            sampler->dropped++;
+            if (!is_first)
+                return; /* its time goes to the next stack that can be read */
+        }
+    }
+    if (!is_first)
+        add_sample(sampler, thread, now_ns - thread->wall_ns, ran_ns);
+    thread->wall_ns = now_ns;
+    thread->cpu_ns = cpu_ns;
+}
+
+static void
+forget_ended_threads(Sampler *sampler)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sampler->thread_count; i++) {
+        if (!sampler->threads[i].met)
+            continue;
+        sampler->threads[i].met = 0;
+        if (kept != i)
+            sampler->threads[kept] = sampler->threads[i];
+        kept++;
+    }
+    sampler->thread_count = kept;
+}
+
+static void
+sample_all(Sampler *sampler)
+{
+    union {
+        PyThreadState state;
+        char bytes[sizeof(PyThreadState)];
+    } copied;
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    const PyThreadState *state = PyInterpreterState_ThreadHead(sampler->interpreter);
+    for (int i = 0; state != NULL && i < MAX_SAMPLED_THREADS; i++) {
+        if (!reader_read(&sampler->reader, state, copied.bytes, THREAD_STATE_SIZE) ||
+            copied.state.interp != sampler->interpreter)
+            break;
+        if (copied.state.native_thread_id != 0)
+            sample_thread(sampler, state, &copied.state, now_ns);
+        state = copied.state.next;
+    }
+    forget_ended_threads(sampler);
+    sampler->ticks++;
+}
+
+/* The worker. */
+
+/* From half the interval to one and a half, so that nothing periodic is always or never met. */
+static uint64_t
+next_wait_ns(Sampler *sampler)
+{
+    sampler->random ^= sampler->random << 13;
+    sampler->random ^= sampler->random >> 7;
+    sampler->random ^= sampler->random << 17;
+    return sampler->interval_ns / 2 + sampler->random % (sampler->interval_ns + 1);
+}
+
+static void *
+sampler_work(void *argument)
+{
+    Sampler *sampler = argument;
+    pthread_mutex_lock(&sampler->lock);
+    while (!sampler->stopping) {
+        uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + next_wait_ns(sampler);
+        struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+        int woken = 0;
+        while (!sampler->stopping && woken == 0)
+            woken = pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until);
+        if (!sampler->stopping)
+            sample_all(sampler);
+        sampler->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    return NULL;
+}
+
+#endif
+#endif
