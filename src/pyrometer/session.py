@@ -319,6 +319,7 @@ def start_launched(
     show_report: bool,
     quiet: bool,
     live: bool | None,
+    deep: bool,  # noqa: ARG001 - for the parts that are on only then
     baseline: str | None,
     warmup: int | None,
     window: tuple[int, int | None] | None,

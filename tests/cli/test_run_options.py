@@ -79,6 +79,14 @@ def test_the_settings_do_too_and_options_overrule_them(folder: Folder) -> None:
     assert (chosen["window"], chosen["warmup"], chosen["live"]) == ([1, 2], 6, False)
 
 
+def test_deep_is_off_unless_asked_for(folder: Folder) -> None:
+    assert launch_options(folder)["deep"] is False
+    assert launch_options(folder, "--deep")["deep"] is True
+    folder.write("pyproject.toml", "[tool.pyrometer.run]\ndeep = true\n")
+    assert launch_options(folder)["deep"] is True
+    assert launch_options(folder, "--no-deep")["deep"] is False
+
+
 def test_quiet_overrules_the_live_line_of_the_settings_only(folder: Folder) -> None:
     folder.write("pyproject.toml", "[tool.pyrometer.run]\nlive = true\n")
     assert launch_options(folder, "--quiet")["live"] is None

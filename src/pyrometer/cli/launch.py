@@ -87,6 +87,8 @@ class Options:
     warmup: int | None
     live: bool | None
     """Whether to show the line of progress; None: where that is of use."""
+    deep: bool
+    """Whether to turn on all that costs more than a few percent."""
     baseline: str | None
 
 
@@ -123,6 +125,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         window=options.window,
         warmup=options.warmup,
         live=options.live,
+        deep=options.deep,
         baseline=baseline,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),

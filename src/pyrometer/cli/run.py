@@ -93,6 +93,12 @@ def run(
             show_default=False,
         ),
     ] = None,
+    deep: Annotated[
+        bool | None,
+        typer.Option(
+            "--deep/--no-deep", help="Turn on all that costs more than a few percent.", show_default=False
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -125,6 +131,7 @@ def run(
             window=settings.steps if steps is None else parse_steps("--steps", steps),
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
             live=(None if quiet else settings.live) if live is None else live,
+            deep=settings.deep if deep is None else deep,
             baseline=baseline,
         ),
     )

@@ -26,6 +26,8 @@ class RunSettings:
     """Whether to show a line of progress; None: where that is of use."""
     warmup: int | None = None
     """Steps to leave out at the start; None: until they are steady."""
+    deep: bool = False
+    """Whether to turn on all that costs more than a few percent."""
     steps: Window | None = None
     """The steps to record; None: all."""
 
@@ -36,6 +38,7 @@ _ALLOWED = {
     "quiet": "true or false",
     "report": "true or false",
     "live": "true or false",
+    "deep": "true or false",
     "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
     "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
 }
