@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import memory, recording, termination, torch_watch
+from pyrometer.capture import memory, recording, sampling, termination, torch_watch
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -34,7 +35,9 @@ from pyrometer.capture.stderr import describe, say
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
-from pyrometer.record.run import Machine, Outcome, OwnCost, Program, Run
+from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
+from pyrometer.record.samples import StackSamples
+from pyrometer.record.values import Strand
 from pyrometer.store.run_files import current_folder, default_run_path, read_run, resolve_output, write_run
 
 if TYPE_CHECKING:
@@ -93,16 +96,19 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
     snapshot = recording.recorder.snapshot()
     watch = recording.torch_watch()
     seen = None if watch is None else watch.seen()
+    strands = strands_in(snapshot)
+    samples, samples_lost = _record_samples(strands, seen)
     return msgspec.structs.replace(
         facts,
         recorder=KIND,
         profiled_ns=snapshot["profiled_ns"],
         software=collect_software(),
         outcome=outcome,
-        strands=strands_in(snapshot),
+        strands=strands,
         memory=memory.series.record(),
         torch=None if seen is None else seen.run,
-        losses=losses_in(snapshot, None if seen is None else seen.losses),
+        samples=samples,
+        losses=(*losses_in(snapshot, None if seen is None else seen.losses), *samples_lost),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],
@@ -111,6 +117,21 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
             hook_ns=None if seen is None else seen.hook_ns,
         ),
     )
+
+
+def _leave_this_thread_out() -> None:
+    active = recording.sampling()
+    if active is not None:
+        active.leave_out()
+
+
+def _record_samples(
+    strands: Sequence[Strand], seen: torch_watch.Seen | None
+) -> tuple[StackSamples | None, tuple[Loss, ...]]:
+    active = recording.sampling()
+    if active is None:
+        return None, ()
+    return active.record(scopes=strands, calls=() if seen is None else seen.run.calls)
 
 
 @functools.cache
@@ -172,6 +193,7 @@ class Session:
             save=self._save,
             terminated=self._on_termination,
             interval_s=checkpoint_interval_s,
+            begun=_leave_this_thread_out,
             tick=memory.series.tick,
         )
 
@@ -323,6 +345,7 @@ def start_launched(
     baseline: str | None,
     warmup: int | None,
     window: tuple[int, int | None] | None,
+    sample_hz: float,
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
@@ -335,6 +358,7 @@ def start_launched(
     global _active
     facts = read_run(Path(output))
     line = open_line(wanted=live, quiet=quiet)
+    sampling.configure(sample_hz)
     torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
     session = Session(
         facts,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         KIND,
         Position,
         Recorder,
+        Sampler,
         Scope,
         Watch,
         allocation_totals,
@@ -22,6 +23,7 @@ elif os.environ.get("PYROMETER_NATIVE") == "0":
     from pyrometer._native.twin import KIND, Position, Recorder, Scope
     from pyrometer._native.twin_watch import Watch
     from pyrometer._native.uncounted import allocation_totals, count_allocations, stop_counting_allocations
+    from pyrometer._native.unsampled import Sampler
 else:
     try:
         from pyrometer._native.core import (
@@ -42,11 +44,16 @@ else:
             count_allocations,
             stop_counting_allocations,
         )
+    try:
+        from pyrometer._native.core import Sampler
+    except ImportError:
+        from pyrometer._native.unsampled import Sampler
 
 __all__ = [
     "KIND",
     "Position",
     "Recorder",
+    "Sampler",
     "Scope",
     "Watch",
     "allocation_totals",

@@ -23,8 +23,10 @@
 #define MAX_ENDS 128        /* frames kept at each end of a deeper stack */
 #define MAX_CHUNK 262144    /* bytes of a thread's own stack of frames that are copied at once */
 #define MAX_SEARCHED 256    /* strands of a recorder that are looked through */
+#define MAX_THREADS_APART 256 /* further ones are seen together, as the last */
 #define RECORDERS 2         /* of scopes, and of torch's calls */
 #define RESTING_SHARE 8     /* a thread that ran less than this part of the time was waiting */
+#define MAX_OWN_THREADS 16
 #define LEFT_OUT (NO_CODE - 1) /* stands for the frames in the middle of a very deep stack */
 
 typedef struct {
@@ -44,9 +46,9 @@ typedef struct {
     const PyThreadState *address;
     uint64_t id;
     unsigned long thread_id, native_id;
-    uint32_t number; /* among all threads ever seen */
+    uint32_t number; /* among the threads seen */
     int met;         /* in this tick */
-    int has_stack;
+    int frames; /* of the stack it had last */
     uint32_t stack;
     int is_native;
     uint64_t wall_ns, cpu_ns;
@@ -68,13 +70,15 @@ typedef struct Sampler {
     int stopping;
     pid_t process; /* that started it: a forked child has no worker */
     uint64_t random;
+    uint64_t own_threads[MAX_OWN_THREADS]; /* our own, which are not looked at; the oldest go first */
+    unsigned own_thread_count;
     SampledThread threads[MAX_SAMPLED_THREADS];
     size_t thread_count;
-    unsigned long *thread_ids; /* of all threads ever seen, by number */
-    size_t seen_count, seen_capacity;
+    unsigned long thread_ids[MAX_THREADS_APART + 1]; /* of the threads seen, by number; 0 of the last */
+    size_t seen_count;
     CodeTable codes;
     StackTree tree;
-    uint64_t ticks, samples, dropped, unseen_threads, cpu_ns;
+    uint64_t ticks, samples, dropped, unseen, cpu_ns; /* unseen: ticks with more threads than are looked at */
     RawFrame frames[MAX_FRAMES]; /* of the stack that is being read, innermost first */
     uint32_t frame_codes[MAX_FRAMES];
     char code_copies[MAX_READ_PARTS][sizeof(PyCodeObject)];
@@ -106,7 +110,9 @@ is_in_copy(const void *frame, const char *base, size_t size)
     return at >= base && at + FRAME_SIZE <= base + size;
 }
 
-/* The frames of a thread, innermost first. Their number; 0 if they cannot be made out. */
+#define UNREADABLE (-1)
+
+/* The frames of a thread, innermost first. Their number, or UNREADABLE if they make no sense. */
 static int
 read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *original)
 {
@@ -121,11 +127,11 @@ read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *
     ReadPart parts[] = {{innermost_frame_place(copied, original), &frame, sizeof frame},
                         {base, sampler->chunk, size}};
     if (!reader_read_parts(reader, parts, size > 0 ? 2 : 1))
-        return 0;
+        return UNREADABLE;
     int count = 0;
     for (int i = 0; frame != NULL; i++) {
         if (i == MAX_FRAMES || (uintptr_t)frame % sizeof(void *) != 0)
-            return 0;
+            return UNREADABLE;
         union {
             _PyInterpreterFrame frame;
             char bytes[sizeof(_PyInterpreterFrame)];
@@ -133,7 +139,7 @@ read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *
         if (is_in_copy(frame, base, size))
             memcpy(here.bytes, sampler->chunk + ((const char *)frame - base), FRAME_SIZE);
         else if (!reader_read(reader, frame, here.bytes, FRAME_SIZE))
-            return 0;
+            return UNREADABLE;
         if (!is_between_runs(&here.frame))
             sampler->frames[count++] =
                 (RawFrame){copied_frame_code(&here.frame), copied_frame_instruction(&here.frame)};
@@ -181,12 +187,15 @@ is_in_native_code(const Sampler *sampler, const RawFrame *innermost)
     return sampler->is_native[instruction[0]];
 }
 
+/* Puts the thread's stack into the tree. The number of its frames, or UNREADABLE. */
 static int
 read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
 {
     int count = read_frames(sampler, copied, thread->address);
-    if (count == 0 || !find_codes(sampler, count))
-        return 0;
+    if (count <= 0)
+        return count;
+    if (!find_codes(sampler, count))
+        return UNREADABLE;
     uint32_t node = NOWHERE;
     for (int i = count - 1; i >= 0; i--) {
         if (count > 2 * MAX_ENDS && i == count - 1 - MAX_ENDS) {
@@ -197,7 +206,7 @@ read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
     }
     thread->stack = node;
     thread->is_native = is_in_native_code(sampler, &sampler->frames[0]);
-    return 1;
+    return count;
 }
 
 /* Places in the trees of recorders. */
@@ -276,23 +285,38 @@ find_place(Sampler *sampler, const Recorder *recorder, SampledPlace *place, unsi
 static SampledThread *
 find_thread(Sampler *sampler, const PyThreadState *address, const PyThreadState *copied)
 {
-    for (size_t i = 0; i < sampler->thread_count; i++)
-        if (sampler->threads[i].address == address && sampler->threads[i].id == copied->id)
-            return &sampler->threads[i];
-    if (sampler->thread_count == MAX_SAMPLED_THREADS ||
-        !table_grow((void **)&sampler->thread_ids, sampler->seen_count, &sampler->seen_capacity,
-                    sizeof *sampler->thread_ids)) {
-        sampler->unseen_threads++;
-        return NULL;
+    for (size_t i = 0; i < sampler->thread_count; i++) {
+        SampledThread *thread = &sampler->threads[i];
+        /* A state bears the numbers of the thread that made it until its own begins to run. */
+        if (thread->address == address && thread->id == copied->id &&
+            thread->native_id == copied->native_thread_id)
+            return thread;
     }
+    if (sampler->thread_count == MAX_SAMPLED_THREADS)
+        return NULL; /* so many at a time are not looked for either */
+    size_t number = sampler->seen_count;
+    if (number < MAX_THREADS_APART)
+        sampler->thread_ids[number] = copied->thread_id;
+    if (number <= MAX_THREADS_APART)
+        sampler->seen_count++;
+    else
+        number = MAX_THREADS_APART;
     SampledThread *thread = &sampler->threads[sampler->thread_count++];
     *thread = (SampledThread){.address = address,
                               .id = copied->id,
                               .thread_id = copied->thread_id,
                               .native_id = copied->native_thread_id,
-                              .number = (uint32_t)sampler->seen_count};
-    sampler->thread_ids[sampler->seen_count++] = copied->thread_id;
+                              .number = (uint32_t)number};
     return thread;
+}
+
+static int
+is_our_own(const Sampler *sampler, uint64_t id)
+{
+    for (int i = 0; i < MAX_OWN_THREADS; i++)
+        if (sampler->own_threads[i] == id)
+            return 1;
+    return 0;
 }
 
 static void
@@ -326,15 +350,14 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
     uint64_t cpu_ns = thread_cpu_ns(thread->native_id);
     uint64_t ran_ns = cpu_ns > thread->cpu_ns ? cpu_ns - thread->cpu_ns : 0;
     int is_first = thread->wall_ns == 0;
-    if (is_first || ran_ns > 0 || !thread->has_stack) {
-        thread->has_stack = read_stack(sampler, thread, copied);
-        if (!thread->has_stack) {
-            sampler->dropped++;
-            if (!is_first)
-                return; /* its time goes to the next stack that can be read */
-        }
+    if (is_first || ran_ns > 0 || thread->frames == UNREADABLE)
+        thread->frames = read_stack(sampler, thread, copied);
+    if (thread->frames == UNREADABLE && !is_first) {
+        sampler->dropped++;
+        return; /* its time goes to the next stack that can be read */
     }
-    if (!is_first)
+    /* A thread at its beginning or end, or at work for something else than Python, has no frames. */
+    if (!is_first && thread->frames > 0)
         add_sample(sampler, thread, now_ns - thread->wall_ns, ran_ns);
     thread->wall_ns = now_ns;
     thread->cpu_ns = cpu_ns;
@@ -368,9 +391,10 @@ sample_all(Sampler *sampler)
         if (!reader_read(&sampler->reader, state, copied.bytes, THREAD_STATE_SIZE) ||
             copied.state.interp != sampler->interpreter)
             break;
-        if (copied.state.native_thread_id != 0)
+        if (copied.state.native_thread_id != 0 && !is_our_own(sampler, copied.state.id))
             sample_thread(sampler, state, &copied.state, now_ns);
         state = copied.state.next;
+        sampler->unseen += state != NULL && i == MAX_SAMPLED_THREADS - 1;
     }
     forget_ended_threads(sampler);
     sampler->ticks++;

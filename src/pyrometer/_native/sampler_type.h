@@ -17,9 +17,8 @@ sampler_settle_fork(Sampler *self)
     pthread_mutex_init(&self->lock, NULL);
     memset(&self->codes, 0, sizeof self->codes);
     memset(&self->tree, 0, sizeof self->tree);
-    self->thread_ids = NULL;
-    self->seen_count = self->seen_capacity = self->thread_count = 0;
-    self->ticks = self->samples = self->dropped = self->unseen_threads = self->cpu_ns = 0;
+    self->seen_count = self->thread_count = 0;
+    self->ticks = self->samples = self->dropped = self->unseen = self->cpu_ns = 0;
     self->running = self->stopping = 0;
     self->process = getpid();
     reader_close(&self->reader);
@@ -38,27 +37,23 @@ sampler_forget(Sampler *self)
 {
     code_table_clear(&self->codes);
     stack_tree_clear(&self->tree);
-    free(self->thread_ids);
-    self->thread_ids = NULL;
-    self->seen_count = self->seen_capacity = self->thread_count = 0;
-    self->ticks = self->samples = self->dropped = self->unseen_threads = 0;
+    self->seen_count = self->thread_count = 0;
+    self->ticks = self->samples = self->dropped = self->unseen = 0;
 }
 
 static PyObject *
 sampler_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"scopes", "calls", "interval_ns", "native_instructions", "by_file", NULL};
-    PyObject *scopes, *calls;
+    static char *names[] = {"scopes", "interval_ns", "native_instructions", "by_file", NULL};
+    PyObject *scopes;
     unsigned long long interval_ns;
     Py_buffer native;
     int by_file = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!OKy*|p", names, &Recorder_Type, &scopes, &calls,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!Ky*|p", names, &Recorder_Type, &scopes,
                                      &interval_ns, &native, &by_file))
         return NULL;
     const char *wrong = NULL;
-    if (calls != Py_None && !Py_IS_TYPE(calls, &Recorder_Type))
-        wrong = "calls must be a Recorder or None";
-    else if (interval_ns < 10000 || interval_ns > 3600000000000u)
+    if (interval_ns < 10000 || interval_ns > 3600000000000u)
         wrong = "interval_ns must be from 10 microseconds to an hour";
     else if (native.len != 256)
         wrong = "native_instructions must have a byte for each of the 256 instructions";
@@ -66,13 +61,13 @@ sampler_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     if (self != NULL) {
         memcpy(self->is_native, native.buf, 256);
         self->recorders[0] = (Recorder *)Py_NewRef(scopes);
-        self->recorders[1] = calls == Py_None ? NULL : (Recorder *)Py_NewRef(calls);
         self->interpreter = PyInterpreterState_Get();
         self->interval_ns = interval_ns;
         self->random = clock_ns(CLOCK_MONOTONIC) | 1;
         self->process = getpid();
         self->by_file = by_file;
         self->reader.memory_file = -1;
+        memset(self->own_threads, 0xFF, sizeof self->own_threads);
         pthread_mutex_init(&self->lock, NULL);
     }
     PyBuffer_Release(&native);
@@ -140,6 +135,34 @@ sampler_start(Sampler *self, PyObject *nothing)
     if (error != 0)
         return PyUnicode_FromFormat("no thread could be started: %s", strerror(error));
     self->running = 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+sampler_leave_out(Sampler *self, PyObject *nothing)
+{
+    sampler_settle_fork(self);
+    uint64_t id = PyThreadState_Get()->id;
+    sampler_lock(self);
+    if (!is_our_own(self, id))
+        self->own_threads[self->own_thread_count++ % MAX_OWN_THREADS] = id;
+    pthread_mutex_unlock(&self->lock);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+sampler_see_calls(Sampler *self, PyObject *calls)
+{
+    if (calls != Py_None && !Py_IS_TYPE(calls, &Recorder_Type))
+        return PyErr_Format(PyExc_TypeError, "%R is neither a Recorder nor None", calls);
+    sampler_settle_fork(self);
+    sampler_lock(self);
+    Recorder *before = self->recorders[1];
+    self->recorders[1] = calls == Py_None ? NULL : (Recorder *)Py_NewRef(calls);
+    for (size_t i = 0; i < self->thread_count; i++)
+        self->threads[i].places[1] = (SampledPlace){0};
+    pthread_mutex_unlock(&self->lock);
+    Py_XDECREF(before);
     Py_RETURN_NONE;
 }
 
@@ -226,8 +249,8 @@ sampler_snapshot(Sampler *self, PyObject *nothing)
         rows_as_list(self, self->tree.observation_count, observation_row), "threads",
         rows_as_list(self, self->seen_count, thread_row), "samples", (unsigned long long)self->samples,
         "dropped", (unsigned long long)self->dropped, "ticks", (unsigned long long)self->ticks, "cut",
-        (unsigned long long)(self->tree.cut + self->codes.refused), "unseen_threads",
-        (unsigned long long)self->unseen_threads, "cpu_ns", (unsigned long long)self->cpu_ns);
+        (unsigned long long)(self->tree.cut + self->codes.refused), "unseen",
+        (unsigned long long)self->unseen, "cpu_ns", (unsigned long long)self->cpu_ns);
     pthread_mutex_unlock(&self->lock);
     return snapshot;
 }
@@ -243,7 +266,7 @@ sampler_own_stack(Sampler *self, PyObject *nothing)
     int count = sampler_open(self) == NULL ? read_frames(self, state, state) : 0;
     if (count > 0 && !find_codes(self, count))
         count = 0;
-    PyObject *stack = count == 0 ? NULL : PyList_New(count);
+    PyObject *stack = count <= 0 ? NULL : PyList_New(count);
     for (int i = 0; i < count && stack != NULL; i++) {
         const CodeEntry *entry = &self->codes.entries[self->frame_codes[i]];
         int line = code_line(entry, self->frames[i].instruction);
@@ -280,6 +303,8 @@ sampler_get_running(Sampler *self, void *closure)
 static PyMethodDef sampler_methods[] = {
     {"start", (PyCFunction)sampler_start, METH_NOARGS, "Begin to look; None, or why that cannot be."},
     {"stop", (PyCFunction)sampler_stop, METH_NOARGS, "Look no more."},
+    {"see_calls", (PyCFunction)sampler_see_calls, METH_O, "Note from now on where in this recorder's tree the threads are."},
+    {"leave_out", (PyCFunction)sampler_leave_out, METH_NOARGS, "The calling thread is ours, and not to be looked at."},
     {"reset", (PyCFunction)sampler_reset, METH_NOARGS, "Forget what was seen."},
     {"snapshot", (PyCFunction)sampler_snapshot, METH_NOARGS, "What was seen so far."},
     {"own_stack", (PyCFunction)sampler_own_stack, METH_NOARGS, "The calling thread's stack as others' are read, or None."},

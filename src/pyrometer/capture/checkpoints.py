@@ -22,7 +22,8 @@ from pyrometer.capture.losses import note_failure
 class Checkpoints:
     """Calls ``save`` every ``interval_s``, and ``terminated`` once when SIGTERM has come.
 
-    ``tick`` is called more often: it says itself after how many seconds.
+    ``tick`` is called more often: it says itself after how many seconds. ``begun`` is called by the
+    thread that does all this, when it begins.
     """
 
     def __init__(
@@ -31,11 +32,13 @@ class Checkpoints:
         save: Callable[[], None],
         terminated: Callable[[], None],
         interval_s: float,
+        begun: Callable[[], object] | None = None,
         tick: Callable[[], float] | None = None,
     ) -> None:
         self._save = save
         self._terminated = terminated
         self._interval_s = interval_s
+        self._begun = begun
         self._tick = tick
         self._read_fd, self._write_fd = high_pipe()
         self._stopping = False
@@ -97,6 +100,8 @@ class Checkpoints:
     def _work(self) -> None:
         self._thread_id = _thread.get_native_id()
         try:
+            if self._begun is not None:
+                self._begun()
             while not self._stopping:
                 event = self._wait()
                 if event == b"T":

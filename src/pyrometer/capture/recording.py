@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyrometer.capture.sampling import Sampling
     from pyrometer.capture.torch_watch import TorchWatch
 
 recorder = Recorder()
@@ -54,7 +55,9 @@ def start() -> None:
     global _starts, _watching_forks
     with _lock:
         if not _watching_forks:
-            os.register_at_fork(after_in_parent=_count_fork, after_in_child=_begin_anew_in_child)
+            os.register_at_fork(
+                before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_anew_in_child
+            )
             _watching_forks = True
             processes.begin()
         if _starts == 0:
@@ -62,6 +65,8 @@ def start() -> None:
         _starts += 1
         recorder.start()
         is_first = _starts == 1
+        if is_first:
+            _begin_sampling()
     if is_first:
         # Not with the lock: another thread may be importing torch, and need it at the end.
         _await_torch()
@@ -76,6 +81,7 @@ def stop() -> None:
         _starts -= 1
         recorder.stop()
         if _starts == 0:
+            _end_sampling()
             _hooks.remove()
             _leave_torch()
 
@@ -85,6 +91,9 @@ def reset() -> None:
     recorder.reset()
     failures.clear()
     processes.begin()
+    samples = sampling()
+    if samples is not None:
+        samples.reset()
     watch = torch_watch()
     if watch is not None:
         try:
@@ -97,6 +106,24 @@ def torch_watch() -> TorchWatch | None:
     """What watches the program's PyTorch work; None while it has not imported torch."""
     module = sys.modules.get("pyrometer.capture.torch_watch")
     return None if module is None else module.active
+
+
+def sampling() -> Sampling | None:
+    """What samples the program's stacks; None before the first start, or where that was asked not to be."""
+    module = sys.modules.get("pyrometer.capture.sampling")
+    return None if module is None else module.active
+
+
+def _begin_sampling() -> None:
+    from pyrometer.capture import sampling
+
+    sampling.begin(recorder)
+
+
+def _end_sampling() -> None:
+    samples = sampling()
+    if samples is not None:
+        samples.stop()
 
 
 def _await_torch() -> None:
@@ -112,6 +139,9 @@ def _begin_torch(torch: ModuleType) -> None:
     with _lock:
         if _starts > 0:
             torch_watch.begin(torch)
+            samples = sampling()
+            if samples is not None and torch_watch.active is not None:
+                samples.see_calls(torch_watch.active.calls)
 
 
 def _leave_torch() -> None:
@@ -142,9 +172,15 @@ class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextl
         stop()
 
 
-def _count_fork() -> None:
+def _before_fork() -> None:
+    """A child must not find the sampler at work; and Python warns of forks beside another thread."""
+    _end_sampling()
+
+
+def _after_fork() -> None:
     if recorder.enabled:
         processes.forks += 1
+        _begin_sampling()
 
 
 def _begin_anew_in_child() -> None:

@@ -259,6 +259,11 @@ class TorchWatch:
             self._watch.stretches_due = max(left, 0)
 
     @property
+    def calls(self) -> Recorder:
+        """The recorder of torch's calls."""
+        return self._recorder
+
+    @property
     def names(self) -> ModuleNames:
         """The modules seen."""
         return self._names

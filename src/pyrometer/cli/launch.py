@@ -90,6 +90,8 @@ class Options:
     deep: bool
     """Whether to turn on all that costs more than a few percent."""
     baseline: str | None
+    sample_hz: float
+    """How often the program's stacks are looked at; 0: never."""
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -127,6 +129,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         live=options.live,
         deep=options.deep,
         baseline=baseline,
+        sample_hz=options.sample_hz,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )

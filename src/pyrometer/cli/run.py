@@ -8,9 +8,9 @@ import typer.core
 from pyrometer.cli.launch import Options, Target, launch
 from pyrometer.errors import UsageError
 from pyrometer.store.run_files import current_folder
-from pyrometer.store.settings import check_warmup, load_run_settings, parse_steps
+from pyrometer.store.settings import check_sample_hz, check_warmup, load_run_settings, parse_steps
 
-_OPTIONS_WITH_VALUE = ("-o", "--output", "--top", "--steps", "--warmup", "--baseline")
+_OPTIONS_WITH_VALUE = ("-o", "--output", "--top", "--steps", "--warmup", "--baseline", "--sample-hz")
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -106,6 +106,13 @@ def run(
             help="Write a baseline of the program's steps there too; one that is there is added to.",
         ),
     ] = None,
+    sample_hz: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Look at the stacks of the program's threads N times a second; 0: never.  [default: 100]",
+        ),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -133,5 +140,6 @@ def run(
             live=(None if quiet else settings.live) if live is None else live,
             deep=settings.deep if deep is None else deep,
             baseline=baseline,
+            sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
         ),
     )

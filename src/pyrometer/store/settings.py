@@ -30,7 +30,11 @@ class RunSettings:
     """Whether to turn on all that costs more than a few percent."""
     steps: Window | None = None
     """The steps to record; None: all."""
+    sample_hz: float = 100.0
+    """How often the program's stacks are looked at; 0: never."""
 
+
+MAX_SAMPLE_HZ = 10_000
 
 _ALLOWED = {
     "output": "a file or folder name in quotes",
@@ -41,6 +45,7 @@ _ALLOWED = {
     "deep": "true or false",
     "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
     "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
+    "sample_hz": f"a number of looks a second from 1 to {MAX_SAMPLE_HZ:,}, or 0 for none",
 }
 
 
@@ -63,6 +68,17 @@ def check_warmup(name: str, value: object) -> int:
     if not _is_whole(value) or not 0 <= value <= MAX_FIRST_STEPS:
         raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['warmup']}")
     return value
+
+
+def check_sample_hz(name: str, value: object) -> float:
+    """How often a second the program's stacks are to be looked at, if they can be so often."""
+    if (
+        not isinstance(value, (int, float))
+        or isinstance(value, bool)
+        or (value != 0 and not 1 <= value <= MAX_SAMPLE_HZ)
+    ):
+        raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['sample_hz']}")
+    return float(value)
 
 
 def _is_step(text: str) -> bool:
@@ -128,6 +144,8 @@ def _checked(path: Path, key: str, value: Any) -> Any:
             return check_warmup(f"{where} {key}", value)
         case "steps":
             return parse_steps(f"{where} {key}", value)
+        case "sample_hz":
+            return check_sample_hz(f"{where} {key}", value)
         case "output":
             usable = isinstance(value, str) and value != ""
         case "top":
