@@ -13,10 +13,13 @@
 #define MAX_TEXT 1000          /* characters of a name or a file that are kept */
 #define MAX_LINE_TABLE 1000000 /* bytes */
 
-/* Another function may come to live at the same address: then one of these differs. */
+/* Another function may come to live at the same address, and its name and lines where those of the
+ * one before were: then one of these differs. */
 typedef struct {
     const void *address, *name, *lines;
     int first_line;
+    Py_ssize_t name_length;
+    Py_hash_t name_hash; /* -1 until somebody has asked for it */
 } CodeKey;
 
 typedef struct {
@@ -161,16 +164,18 @@ read_lines(const Reader *reader, const PyCodeObject *code, Py_ssize_t instructio
 #define CODE_SIZE offsetof(PyCodeObject, co_code_adaptive)
 
 static inline CodeKey
-code_key(const void *address, const PyCodeObject *copied)
+code_key(const void *address, const PyCodeObject *copied, const PyASCIIObject *name)
 {
-    return (CodeKey){address, copied->co_qualname, copied->co_linetable, copied->co_firstlineno};
+    return (CodeKey){address,      copied->co_qualname, copied->co_linetable, copied->co_firstlineno,
+                     name->length, name->hash};
 }
 
 static inline int
 same_key(const CodeKey *one, const CodeKey *other)
 {
     return one->address == other->address && one->name == other->name && one->lines == other->lines &&
-           one->first_line == other->first_line;
+           one->first_line == other->first_line && one->name_length == other->name_length &&
+           (one->name_hash == other->name_hash || one->name_hash == -1 || other->name_hash == -1);
 }
 
 static int
@@ -203,13 +208,13 @@ code_table_grow(CodeTable *table)
 }
 
 static uint32_t
-code_table_add(CodeTable *table, const Reader *reader, const void *address, const PyCodeObject *copied)
+code_table_add(CodeTable *table, const Reader *reader, CodeKey key, const PyCodeObject *copied)
 {
     if (table->count == MAX_CODES || !code_table_grow(table)) {
         table->refused++;
         return NO_CODE;
     }
-    CodeEntry entry = {.key = code_key(address, copied), .instructions = Py_SIZE(copied)};
+    CodeEntry entry = {.key = key, .instructions = Py_SIZE(copied)};
     entry.name = read_text(reader, copied->co_qualname);
     entry.file = read_text(reader, copied->co_filename);
     if (entry.name == NULL || entry.file == NULL || entry.instructions < 0 || entry.instructions > 10000000) {
@@ -218,7 +223,7 @@ code_table_add(CodeTable *table, const Reader *reader, const void *address, cons
         return NO_CODE;
     }
     entry.lines = read_lines(reader, copied, entry.instructions);
-    size_t at = hash_pointer(address) & (table->place_capacity - 1);
+    size_t at = hash_pointer(key.address) & (table->place_capacity - 1);
     while (table->places[at])
         at = (at + 1) & (table->place_capacity - 1);
     table->entries[table->count] = entry;
@@ -226,20 +231,26 @@ code_table_add(CodeTable *table, const Reader *reader, const void *address, cons
     return (uint32_t)table->count - 1;
 }
 
-/* The entry of a code object, of which a copy was just read; NO_CODE if it is none. */
-static uint32_t
-code_table_find(CodeTable *table, const Reader *reader, const void *address, const PyCodeObject *copied)
+static inline int
+is_code(const PyCodeObject *copied)
 {
-    if (copied->ob_base.ob_base.ob_type != &PyCode_Type)
-        return NO_CODE;
-    CodeKey key = code_key(address, copied);
+    return copied->ob_base.ob_base.ob_type == &PyCode_Type;
+}
+
+/* The entry of a code object, of which a copy was just read and one of its name; NO_CODE if there is
+ * no room for it. */
+static uint32_t
+code_table_find(CodeTable *table, const Reader *reader, const void *address, const PyCodeObject *copied,
+                const PyASCIIObject *name)
+{
+    CodeKey key = code_key(address, copied, name);
     if (table->place_capacity > 0) {
         size_t at = hash_pointer(address) & (table->place_capacity - 1);
         for (; table->places[at]; at = (at + 1) & (table->place_capacity - 1))
             if (same_key(&table->entries[table->places[at] - 1].key, &key))
                 return table->places[at] - 1;
     }
-    return code_table_add(table, reader, address, copied);
+    return code_table_add(table, reader, key, copied);
 }
 
 /* The line of an instruction, or -1. */

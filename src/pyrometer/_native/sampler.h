@@ -81,7 +81,11 @@ typedef struct Sampler {
     uint64_t ticks, samples, dropped, unseen, cpu_ns; /* unseen: ticks with more threads than are looked at */
     RawFrame frames[MAX_FRAMES]; /* of the stack that is being read, innermost first */
     uint32_t frame_codes[MAX_FRAMES];
-    char code_copies[MAX_READ_PARTS][sizeof(PyCodeObject)];
+    union {
+        PyCodeObject code;
+        char bytes[sizeof(PyCodeObject)];
+    } code_copies[MAX_READ_PARTS];
+    PyASCIIObject name_copies[MAX_READ_PARTS];
     char chunk[MAX_CHUNK];
 } Sampler;
 
@@ -148,25 +152,39 @@ read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *
     return count;
 }
 
-/* Whether all of the frames run code that is in the table now. */
+/* Whether these frames, as many as are read at once, run code that is in the table now. */
+static int
+find_some_codes(Sampler *sampler, const RawFrame *frames, int count, uint32_t *codes)
+{
+    ReadPart parts[MAX_READ_PARTS];
+    for (int i = 0; i < count; i++)
+        parts[i] = (ReadPart){frames[i].code, &sampler->code_copies[i], CODE_SIZE};
+    if (!reader_read_parts(&sampler->reader, parts, count))
+        return 0;
+    for (int i = 0; i < count; i++) {
+        const PyCodeObject *copied = &sampler->code_copies[i].code;
+        if (!is_code(copied))
+            return 0;
+        parts[i] = (ReadPart){copied->co_qualname, &sampler->name_copies[i], sizeof(PyASCIIObject)};
+    }
+    if (!reader_read_parts(&sampler->reader, parts, count))
+        return 0;
+    for (int i = 0; i < count; i++) {
+        codes[i] = code_table_find(&sampler->codes, &sampler->reader, frames[i].code,
+                                   &sampler->code_copies[i].code, &sampler->name_copies[i]);
+        if (codes[i] == NO_CODE)
+            return 0;
+    }
+    return 1;
+}
+
 static int
 find_codes(Sampler *sampler, int count)
 {
     for (int first = 0; first < count; first += MAX_READ_PARTS) {
-        int many = count - first < MAX_READ_PARTS ? count - first : MAX_READ_PARTS;
-        ReadPart parts[MAX_READ_PARTS];
-        for (int i = 0; i < many; i++)
-            parts[i] = (ReadPart){sampler->frames[first + i].code, sampler->code_copies[i], CODE_SIZE};
-        if (!reader_read_parts(&sampler->reader, parts, many))
+        int some = count - first < MAX_READ_PARTS ? count - first : MAX_READ_PARTS;
+        if (!find_some_codes(sampler, sampler->frames + first, some, sampler->frame_codes + first))
             return 0;
-        for (int i = 0; i < many; i++) {
-            const PyCodeObject *copied = (const PyCodeObject *)sampler->code_copies[i];
-            uint32_t code = code_table_find(&sampler->codes, &sampler->reader, sampler->frames[first + i].code,
-                                            copied);
-            if (code == NO_CODE)
-                return 0;
-            sampler->frame_codes[first + i] = code;
-        }
     }
     return 1;
 }
