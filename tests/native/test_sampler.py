@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -316,6 +317,19 @@ def test_signals_stay_the_programs(sampler: Any) -> None:
         signal.signal(signal.SIGUSR1, before)
     assert heard
     assert all(heard)
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(180, marks=pytest.mark.slow)])
+def test_nothing_that_makes_stacks_hard_to_read_breaks_the_program(seconds: int) -> None:
+    program = Path(__file__).with_name("sampler_stress.py")
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-X", "faulthandler", str(program), str(seconds)],
+        capture_output=True,
+        text=True,
+        timeout=seconds + 60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout
 
 
 @pytest.mark.parametrize(

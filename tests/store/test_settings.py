@@ -7,6 +7,7 @@ import pytest
 from pyrometer.errors import UsageError
 from pyrometer.store.settings import RunSettings, load_run_settings, parse_steps
 
+SAMPLE_HZ = "a number of looks a second from 1 to 10,000, or 0 for none"
 WARMUP = "a whole number from 0 to 256: so many first steps are kept one by one"
 
 
@@ -74,7 +75,7 @@ def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None
     write_settings(tmp_path, "[tool.pyrometer.run]\ncolour = 3\n")
     assert refusal(tmp_path) == (
         "[tool.pyrometer.run] has no key 'colour' (value 3); allowed: output, top, quiet, report, "
-        "live, deep, warmup, steps"
+        "live, deep, warmup, steps, sample_hz"
     )
 
 
@@ -97,6 +98,9 @@ def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None
             "warmup = true",
             f"warmup is True, but must be {WARMUP}",
         ),
+        ("sample_hz = 0.5", f"sample_hz is 0.5, but must be {SAMPLE_HZ}"),
+        ("sample_hz = true", f"sample_hz is True, but must be {SAMPLE_HZ}"),
+        ("sample_hz = 10001", f"sample_hz is 10001, but must be {SAMPLE_HZ}"),
         ("steps = 5", "steps is 5, but must be A:B with whole numbers, such as '100:200', '100:' or ':200'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""When the benchmark of our cost on training gives a verdict, and when it must not."""
+"""When the benchmark of what a tool costs gives a verdict, and when it must not."""
 
 import importlib
 from pathlib import Path
@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(BENCHMARKS)
-    return importlib.import_module("cost_on_training")
+    return importlib.import_module("program_costs")
 
 
 def ratio(benchmark: ModuleType, low: float, high: float) -> object:
