@@ -346,6 +346,7 @@ def start_launched(
     warmup: int | None,
     window: tuple[int, int | None] | None,
     sample_hz: float,
+    native: bool,
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
@@ -358,7 +359,7 @@ def start_launched(
     global _active
     facts = read_run(Path(output))
     line = open_line(wanted=live, quiet=quiet)
-    sampling.configure(sample_hz)
+    sampling.configure(sample_hz, native=native)
     torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
     session = Session(
         facts,

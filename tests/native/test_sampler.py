@@ -259,6 +259,21 @@ def test_more_threads_than_are_kept_apart_are_seen_together(sampler: Any) -> Non
     assert len(seen.raw["threads"]) <= 257
 
 
+def test_the_native_function_a_thread_is_in_is_known_where_asked_for(recorder: Any) -> None:
+    sampler = core.Sampler(scopes=recorder, interval_ns=MS, native_instructions=ALL_NATIVE, native=True)
+    sampler.start()
+    numbers = [*range(200_000)]
+    names: set[str | None] = set()
+    while not any(name is not None and "long" in name for name in names):
+        sorted(numbers, key=int.__neg__)
+        names = {name for name, _ in sampler.snapshot()["leaves"]}
+    sampler.stop()
+    seen = sampler.snapshot()
+    met = [row for row in seen["observations"] if row[4] is not None]
+    assert all(row[7] == row[5] for row in met)
+    assert all(Path(library).is_absolute() for _, library in seen["leaves"] if "vdso" not in library)
+
+
 # Beginning and end.
 
 

@@ -62,7 +62,13 @@ class Recorder:
 
 class Sampler:
     def __init__(
-        self, *, scopes: Recorder, interval_ns: int, native_instructions: bytes, by_file: bool = False
+        self,
+        *,
+        scopes: Recorder,
+        interval_ns: int,
+        native_instructions: bytes,
+        by_file: bool = False,
+        native: bool = False,
     ) -> None: ...
     @property
     def running(self) -> bool: ...

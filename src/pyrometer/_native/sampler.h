@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "code_table.h"
+#include "native_leaf.h"
 #include "stack_tree.h"
 #include "strands.h"
 
@@ -77,6 +78,8 @@ typedef struct Sampler {
     unsigned long thread_ids[MAX_THREADS_APART + 1]; /* of the threads seen, by number; 0 of the last */
     size_t seen_count;
     CodeTable codes;
+    int names_native; /* native functions are asked for */
+    NativeLeaves leaves;
     StackTree tree;
     uint64_t ticks, samples, dropped, unseen, cpu_ns; /* unseen: ticks with more threads than are looked at */
     RawFrame frames[MAX_FRAMES]; /* of the stack that is being read, innermost first */
@@ -342,6 +345,9 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, uint64_t c
 {
     ObservationKey key = {.stack = thread->stack, .thread = thread->number, .leaf = NOWHERE};
     key.scope = find_place(sampler, sampler->recorders[0], &thread->places[0], thread->thread_id);
+    int is_waiting = cpu_ns * RESTING_SHARE < wall_ns;
+    if (sampler->leaves.signal != 0 && thread->is_native && !is_waiting)
+        key.leaf = find_leaf(&sampler->leaves, sampler->process, (pid_t)thread->native_id);
     key.call = find_place(sampler, sampler->recorders[1], &thread->places[1], thread->thread_id);
     Observation *observation = stack_tree_observation(&sampler->tree, key);
     if (observation == NULL) {
@@ -352,7 +358,7 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, uint64_t c
     observation->samples++;
     observation->wall_ns += wall_ns;
     observation->cpu_ns += cpu_ns < wall_ns ? cpu_ns : wall_ns;
-    if (cpu_ns * RESTING_SHARE < wall_ns)
+    if (is_waiting)
         observation->waiting++;
     else if (thread->is_native)
         observation->native++;

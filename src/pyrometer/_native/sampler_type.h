@@ -2,6 +2,8 @@
 #ifndef PYROMETER_SAMPLER_TYPE_H
 #define PYROMETER_SAMPLER_TYPE_H
 
+#include <dlfcn.h>
+
 #include "sampler.h"
 
 #if STACKS_CAN_BE_READ
@@ -17,6 +19,7 @@ sampler_settle_fork(Sampler *self)
     pthread_mutex_init(&self->lock, NULL);
     memset(&self->codes, 0, sizeof self->codes);
     memset(&self->tree, 0, sizeof self->tree);
+    memset(&self->leaves, 0, sizeof self->leaves);
     self->seen_count = self->thread_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = self->cpu_ns = 0;
     self->running = self->stopping = 0;
@@ -37,6 +40,7 @@ sampler_forget(Sampler *self)
 {
     code_table_clear(&self->codes);
     stack_tree_clear(&self->tree);
+    leaves_clear(&self->leaves);
     self->seen_count = self->thread_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = 0;
 }
@@ -44,13 +48,13 @@ sampler_forget(Sampler *self)
 static PyObject *
 sampler_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"scopes", "interval_ns", "native_instructions", "by_file", NULL};
+    static char *names[] = {"scopes", "interval_ns", "native_instructions", "by_file", "native", NULL};
     PyObject *scopes;
     unsigned long long interval_ns;
     Py_buffer native;
-    int by_file = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!Ky*|p", names, &Recorder_Type, &scopes,
-                                     &interval_ns, &native, &by_file))
+    int by_file = 0, native_names = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!Ky*|pp", names, &Recorder_Type, &scopes,
+                                     &interval_ns, &native, &by_file, &native_names))
         return NULL;
     const char *wrong = NULL;
     if (interval_ns < 10000 || interval_ns > 3600000000000u)
@@ -66,6 +70,7 @@ sampler_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
         self->random = clock_ns(CLOCK_MONOTONIC) | 1;
         self->process = getpid();
         self->by_file = by_file;
+        self->names_native = native_names;
         self->reader.memory_file = -1;
         memset(self->own_threads, 0xFF, sizeof self->own_threads);
         pthread_mutex_init(&self->lock, NULL);
@@ -128,6 +133,8 @@ sampler_start(Sampler *self, PyObject *nothing)
     if (self->running)
         Py_RETURN_NONE;
     const char *reason = sampler_open(self);
+    if (reason == NULL && self->names_native)
+        reason = leaves_begin(&self->leaves);
     if (reason != NULL)
         return PyUnicode_FromString(reason);
     self->stopping = 0;
@@ -217,6 +224,35 @@ observation_row(const Sampler *self, size_t row)
                          (unsigned long long)seen->wall_ns, (unsigned long long)seen->cpu_ns);
 }
 
+/* A name of C++ as it was written, malloced; NULL for others, and where nothing of C++ is loaded. */
+static char *
+demangled(const char *name)
+{
+    typedef char *(*Demangle)(const char *, char *, size_t *, int *);
+    void *library = name[0] == '_' ? dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    Demangle demangle = library == NULL ? NULL : (Demangle)(uintptr_t)dlsym(library, "__cxa_demangle");
+    int status;
+    char *written = demangle == NULL ? NULL : demangle(name, NULL, NULL, &status);
+    if (library != NULL)
+        dlclose(library);
+    return written;
+}
+
+/* (name or None, library) */
+static PyObject *
+leaf_row(const Sampler *self, size_t row)
+{
+    const Leaf *leaf = &self->leaves.leaves[row];
+    const Library *library = &self->leaves.libraries.libraries[leaf->library];
+    const char *name = leaf->symbol == NO_SYMBOL ? NULL : library->symbols[leaf->symbol].name;
+    char *written = name == NULL ? NULL : demangled(name);
+    const char *shown = written == NULL ? name : written;
+    PyObject *text = shown == NULL ? Py_NewRef(Py_None)
+                                   : PyUnicode_DecodeUTF8(shown, (Py_ssize_t)strlen(shown), "replace");
+    free(written);
+    return Py_BuildValue("(NN)", text, PyUnicode_DecodeFSDefault(library->path));
+}
+
 static PyObject *
 thread_row(const Sampler *self, size_t row)
 {
@@ -243,11 +279,13 @@ sampler_snapshot(Sampler *self, PyObject *nothing)
     sampler_settle_fork(self);
     sampler_lock(self);
     PyObject *snapshot = Py_BuildValue(
-        "{sN sN sN sN sN sK sK sK sK sK sK}", "functions", rows_as_list(self, self->codes.count, function_row),
+        "{sN sN sN sN sN sN sK sK sK sK sK sK sK}", "functions", rows_as_list(self, self->codes.count, function_row),
         "nodes", rows_as_list(self, self->tree.node_count, node_row), "places",
         rows_as_list(self, self->tree.place_count, place_row), "observations",
         rows_as_list(self, self->tree.observation_count, observation_row), "threads",
-        rows_as_list(self, self->seen_count, thread_row), "samples", (unsigned long long)self->samples,
+        rows_as_list(self, self->seen_count, thread_row), "leaves",
+        rows_as_list(self, self->leaves.count, leaf_row), "unanswered", (unsigned long long)self->leaves.unanswered,
+        "samples", (unsigned long long)self->samples,
         "dropped", (unsigned long long)self->dropped, "ticks", (unsigned long long)self->ticks, "cut",
         (unsigned long long)(self->tree.cut + self->codes.refused), "unseen",
         (unsigned long long)self->unseen, "cpu_ns", (unsigned long long)self->cpu_ns);

@@ -1,6 +1,7 @@
 """Samples the stacks of the program's threads, from a thread that never takes the GIL."""
 
 import dis
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +10,15 @@ from typing import Any
 from pyrometer._native import Recorder, Sampler
 from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.record.run import Loss
-from pyrometer.record.samples import Function, Observation, StackNode, StackSamples
+from pyrometer.record.samples import Function, NativeFunction, Observation, StackNode, StackSamples
 from pyrometer.record.values import Strand
 
 DEFAULT_HZ = 100.0
 
 samples_per_s = DEFAULT_HZ
 """How often each thread is looked at; 0: never."""
+names_native = False
+"""Whether the native functions that Python's are in are asked for, by a signal."""
 
 _CALLS = ("CALL", "PRECALL", "CALL_FUNCTION_EX", "CALL_KW")
 # Left as they were compiled, they have met something else than Python's own numbers and containers.
@@ -26,6 +29,7 @@ _GENERAL = (
 
 _LOSS_TEXTS = {
     "cut": "stacks or places that found no more room: they stand where there was some",
+    "unanswered": "native functions not known: the thread did not answer in time",
     "unseen": "looks at more threads at a time than can be looked at",
 }
 
@@ -38,10 +42,13 @@ _Path = tuple[str, ...]
 class Sampling:
     """A sampler, and what it has seen as values of the record."""
 
-    def __init__(self, scopes: Recorder, hz: float) -> None:
+    def __init__(self, scopes: Recorder, hz: float, *, native: bool = False) -> None:
         self._hz = hz
         self._sampler = Sampler(
-            scopes=scopes, interval_ns=round(1e9 / hz), native_instructions=native_instructions()
+            scopes=scopes,
+            interval_ns=round(1e9 / hz),
+            native_instructions=native_instructions(),
+            native=native,
         )
         self._works: bool | None = None
         self._names: dict[int, str] = {}
@@ -106,6 +113,9 @@ class Sampling:
             sampler_cpu_ns=snapshot["cpu_ns"],
             threads=tuple(self._names[number] for number in range(len(snapshot["threads"]))),
             functions=(*(Function(*row) for row in snapshot["functions"]), _LEFT_OUT),
+            native_functions=tuple(
+                NativeFunction(name, os.path.realpath(library)) for name, library in snapshot["leaves"]
+            ),
             nodes=tuple(
                 StackNode(parent, left_out if function is None else function, line)
                 for parent, function, line in snapshot["nodes"]
@@ -200,10 +210,10 @@ active: Sampling | None = None
 """That of this process, once recording has begun."""
 
 
-def configure(hz: float) -> None:
-    """Say how often to look, before recording begins; 0: never."""
-    global samples_per_s
-    samples_per_s = hz
+def configure(hz: float, *, native: bool) -> None:
+    """Say how often to look, 0: never, and whether for native functions too; before recording begins."""
+    global samples_per_s, names_native
+    samples_per_s, names_native = hz, native
 
 
 def begin(scopes: Recorder) -> None:
@@ -213,7 +223,7 @@ def begin(scopes: Recorder) -> None:
         return
     try:
         if active is None:
-            active = Sampling(scopes, samples_per_s)
+            active = Sampling(scopes, samples_per_s, native=names_native)
         active.start()
     except Exception as error:  # noqa: BLE001 - the program runs whatever happens to us
         note_failure("sampler", "no stacks are sampled", error)

@@ -92,6 +92,8 @@ class Options:
     baseline: str | None
     sample_hz: float
     """How often the program's stacks are looked at; 0: never."""
+    native: bool
+    """Whether the native functions in them are asked for."""
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -130,6 +132,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         deep=options.deep,
         baseline=baseline,
         sample_hz=options.sample_hz,
+        native=options.native,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
     )

@@ -113,6 +113,15 @@ def run(
             help="Look at the stacks of the program's threads N times a second; 0: never.  [default: 100]",
         ),
     ] = None,
+    native: Annotated[
+        bool | None,
+        typer.Option(
+            "--native/--no-native",
+            help="Name the native functions that Python's functions are in. Sends the program's threads a "
+            "signal, which interrupts their system calls.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -141,5 +150,6 @@ def run(
             deep=settings.deep if deep is None else deep,
             baseline=baseline,
             sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
+            native=settings.native if native is None else native,
         ),
     )

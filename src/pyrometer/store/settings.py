@@ -32,6 +32,8 @@ class RunSettings:
     """The steps to record; None: all."""
     sample_hz: float = 100.0
     """How often the program's stacks are looked at; 0: never."""
+    native: bool = False
+    """Whether the native functions in them are asked for."""
 
 
 MAX_SAMPLE_HZ = 10_000
@@ -46,6 +48,7 @@ _ALLOWED = {
     "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
     "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
     "sample_hz": f"a number of looks a second from 1 to {MAX_SAMPLE_HZ:,}, or 0 for none",
+    "native": "true or false",
 }
 
 
