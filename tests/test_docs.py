@@ -50,6 +50,7 @@ def run(arguments: Sequence[str | Path], *, folder: Path, place: str) -> None:
     """Run a program as a reader would who has activated the environment."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYROMETER")},
+        "XDG_CACHE_HOME": str(folder / ".cache"),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
     finished = subprocess.run(

@@ -35,9 +35,11 @@ from pyrometer.capture.stderr import describe, say
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
+from pyrometer.record.limits import Limits, machine_identity
 from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
 from pyrometer.record.samples import StackSamples
 from pyrometer.record.values import Strand
+from pyrometer.store.limits_files import KeptLimitsError, limits_path, read_limits
 from pyrometer.store.run_files import current_folder, default_run_path, read_run, resolve_output, write_run
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def begin_run(program: Program, started_at: datetime) -> Run:
         machine=_machine(),
         software=collect_software(),
         outcome=_RUNNING,
+        limits=_known_limits(_machine()),
         cost=OwnCost(scope_ns=scope_cost_ns(), scope_entries=0),
     )
 
@@ -137,6 +140,15 @@ def _record_samples(
 @functools.cache
 def _machine() -> Machine:
     return collect_machine()
+
+
+def _known_limits(machine: Machine) -> Limits | None:
+    """What earlier measurements say of this machine: a run never takes the time to measure."""
+    identity = machine_identity(cpu_model=machine.cpu_model, usable_cores=machine.usable_cores)
+    try:
+        return read_limits(limits_path(identity, os.environ), identity=identity)
+    except KeptLimitsError:
+        return None  # `pyrometer doctor` and `pyrometer limits` say what is wrong with the file
 
 
 def _this_program(*, with_git: bool = False) -> Program:

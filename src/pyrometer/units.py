@@ -15,6 +15,8 @@ _BYTE_UNITS = tuple(
 )
 _COUNT_UNITS = ((1, "", 100_000), (10**3, "k", 1_000), (10**6, "M", 1_000), (10**9, "G", 1_000))
 
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+
 
 def format_duration(duration_ns: float) -> str:
     """A duration in the largest unit that leaves at least one whole digit: ``1.23 ms``."""
@@ -24,6 +26,17 @@ def format_duration(duration_ns: float) -> str:
 def format_bytes(size_bytes: float) -> str:
     """A size in binary units: ``1.50 GiB``."""
     return _in_fitting_unit(size_bytes, _BYTE_UNITS, " ")
+
+
+def format_rate(per_second: float, unit: str) -> str:
+    """So much a second, in powers of a thousand: ``25.3 GB/s``, ``1.21 TFLOP/s``."""
+    units = (*((1_000**power, f"{prefix}{unit}/s", 1_000) for power, prefix in enumerate(_PREFIXES)),)
+    return _in_fitting_unit(per_second, units, " ")
+
+
+def three_digits(value: float) -> str:
+    """A number to three digits, never with an exponent: ``0.123``, ``12.3``, ``1234``."""
+    return f"{value:.3f}" if 0 < abs(value) < 0.9995 else _three_digits(value)
 
 
 def format_share(share: float) -> str:

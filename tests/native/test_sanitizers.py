@@ -77,15 +77,16 @@ assert grown < 100_000, grown
 
 
 def build_sanitized(folder: Path) -> None:
-    """A copy of the package whose C core is instrumented."""
+    """A copy of the package whose C code is instrumented."""
     shutil.copytree(
         ROOT / "src" / "pyrometer", folder / "pyrometer", ignore=shutil.ignore_patterns("*.so", "__pycache__")
     )
-    target = folder / "pyrometer" / "_native" / f"core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    source = ROOT / "src" / "pyrometer" / "_native" / "core.c"
     include = sysconfig.get_path("include")
-    command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
-    subprocess.run(command, check=True)
+    for name in ("core", "kernels"):
+        target = folder / "pyrometer" / "_native" / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        source = ROOT / "src" / "pyrometer" / "_native" / f"{name}.c"
+        command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
+        subprocess.run(command, check=True)
 
 
 def library(name: str) -> str:

@@ -13,6 +13,10 @@ import typer
 
 from pyrometer import _native
 from pyrometer.machine.checks import Check, Status, check_environment, find_compiler
+from pyrometer.machine.facts import cpu_model, usable_cores
+from pyrometer.machine.limits import why_not_available
+from pyrometer.record.limits import machine_identity
+from pyrometer.store.limits_files import KeptLimitsError, limits_path, read_limits
 from pyrometer.units import format_duration
 
 _READS = 20_000
@@ -37,7 +41,7 @@ def doctor(
 
 def examine() -> list[Check]:
     """All checks of this machine, the recorder's first."""
-    return [check_recorder(), check_clock(), check_scope_cost(), *check_environment()]
+    return [check_recorder(), check_clock(), check_scope_cost(), check_limits(), *check_environment()]
 
 
 def check_recorder() -> Check:
@@ -80,6 +84,25 @@ def check_scope_cost() -> Check:
     from pyrometer.capture.own_cost import scope_cost_ns
 
     return Check(name="cost of a scope", status=Status.OK, found=format_duration(scope_cost_ns()))
+
+
+def check_limits() -> Check:
+    """Whether what this machine reaches is known, so that reports can say how much of it was used."""
+    name = "limits"
+    identity = machine_identity(cpu_model=cpu_model(), usable_cores=usable_cores())
+    try:
+        known = read_limits(limits_path(identity, os.environ), identity=identity)
+    except KeptLimitsError as error:
+        advice = "Measure them again: pyrometer limits --fresh"
+        return Check(name=name, status=Status.WARNING, found=f"cannot be read: {error}", advice=advice)
+    if known is not None:
+        return Check(name=name, status=Status.OK, found=f"known, measured at {known.measured_at}")
+    reason = why_not_available()
+    if reason is not None:
+        advice = "Only needed for the roofline: install a C compiler, and pyrometer again from its source."
+        return Check(name=name, status=Status.MISSING, found=f"not available: {reason}", advice=advice)
+    advice = "To have reports say how much of the machine is used, measure them once: pyrometer limits"
+    return Check(name=name, status=Status.WARNING, found="not measured yet", advice=advice)
 
 
 def shortest_scope_ns() -> int:

@@ -23,7 +23,7 @@ def collect_machine() -> Machine:
     return Machine(
         system=_system(),
         architecture=platform.machine(),
-        cpu_model=_cpu_model(),
+        cpu_model=cpu_model(),
         physical_cores=_known(lambda: psutil.cpu_count(logical=False)),
         logical_cores=_known(lambda: psutil.cpu_count(logical=True)),
         usable_cores=usable_cores(),
@@ -77,7 +77,8 @@ def _system() -> str:
     return kernel if distribution is None else f"{kernel}, {distribution}"
 
 
-def _cpu_model() -> str | None:
+def cpu_model() -> str | None:
+    """The processor's name, as the system tells it."""
     if sys.platform == "darwin":
         return _known(_cpu_brand)
     return _known(lambda: cpu_model_in(Path("/proc/cpuinfo").read_text(errors="replace")))

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.record.limits import Limits
 from pyrometer.record.samples import StackSamples
 from pyrometer.record.torch_run import TorchRun
 from pyrometer.record.values import MAX_STRANDS, Count, Nanoseconds, ScopeNode, Strand, Value
@@ -128,6 +129,8 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     memory: Memory | None = None
     torch: TorchRun | None = None
     samples: StackSamples | None = None
+    limits: Limits | None = None
+    """What the machine reaches at best, if that was known when the run began."""
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

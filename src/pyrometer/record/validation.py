@@ -8,6 +8,7 @@ import calendar
 import re
 from collections.abc import Iterator
 
+from pyrometer.record.limits_validation import limits_problems
 from pyrometer.record.run import Memory, Run
 from pyrometer.record.samples_validation import samples_problems
 from pyrometer.record.torch_validation import torch_problems
@@ -39,6 +40,8 @@ def _problems(run: Run) -> Iterator[Problem]:
     if run.samples is not None:
         calls = () if run.torch is None else run.torch.calls
         yield from samples_problems(run.samples, "$.samples", scopes=run.strands, calls=calls)
+    if run.limits is not None:
+        yield from limits_problems(run.limits, "$.limits")
 
 
 def _memory_problems(memory: Memory, place: str) -> Iterator[Problem]:

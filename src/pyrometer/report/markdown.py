@@ -61,6 +61,14 @@ def _lines(run: Run, document: Document, *, top: int) -> Iterator[str]:
     yield from _section("Machine and software", _facts(document.facts))
 
 
+def sections_as_markdown(title: str, sections: Iterable[Section]) -> str:
+    """A page of its own, made of such sections as reports have."""
+    lines = [f"# {for_markdown(title)}"]
+    for section in sections:
+        lines += _section(for_markdown(section.title), _blocks(section))
+    return "\n".join(lines) + "\n"
+
+
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield ""
     yield f"## {title}"

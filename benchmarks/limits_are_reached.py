@@ -1,0 +1,90 @@
+"""Whether the measured limits are limits that programs reach, and how long measuring takes.
+
+    python benchmarks/limits_are_reached.py
+
+Measures like ``pyrometer limits --fresh``, as often as ``--rounds`` says, and keeps the best of each
+figure. PASS: torch's product of f32 and f64 matrices on one thread is at least 90 % of the FMA peak, as
+is any other figure that has to be: no GEMM above FMA, no plain triad above the best bandwidth, no level
+of memory faster than the one before it. The command takes at most 10 s.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+
+import msgspec
+
+from pyrometer.record.limits import Limits
+from pyrometer.units import format_rate
+
+LEAST_OF_PEAK = 0.90
+MOST_OF_PEAK = 1.02
+LONGEST_S = 10.0
+
+
+def measure() -> tuple[Limits, float]:
+    """What the command prints, and how long it took from start to end."""
+    command = [sys.executable, "-m", "pyrometer", "limits", "--fresh", "--format", "json"]
+    with tempfile.TemporaryDirectory() as cache:
+        began_s = time.monotonic()
+        finished = subprocess.run(
+            command, env=os.environ | {"XDG_CACHE_HOME": cache}, capture_output=True, check=True
+        )
+        took_s = time.monotonic() - began_s
+    return msgspec.json.decode(finished.stdout, type=Limits), took_s
+
+
+def verdict(*, passed: bool, text: str) -> bool:
+    """Print a line and pass its truth on."""
+    print(f"{'PASS' if passed else 'FAIL'}  {text}")
+    return passed
+
+
+def judge(measured: list[Limits], durations_s: list[float]) -> bool:
+    """All verdicts, printed."""
+    flops: dict[tuple[str, str, int], float] = {}
+    for limits in measured:
+        for rate in limits.flop_rates:
+            key = (rate.kind, rate.precision, rate.threads)
+            flops[key] = max(flops.get(key, 0.0), rate.best_flops_per_s)
+    passed = True
+    for precision in ("f32", "f64"):
+        gemm, fma = flops.get(("gemm", precision, 1), 0.0), flops["fma", precision, 1]
+        share = gemm / fma
+        text = f"GEMM {precision}, 1 thread: {format_rate(gemm, 'FLOP')} of {format_rate(fma, 'FLOP')}"
+        wanted = f"wanted {LEAST_OF_PEAK:.0%} to {MOST_OF_PEAK:.0%}"
+        passed &= verdict(
+            passed=LEAST_OF_PEAK <= share <= MOST_OF_PEAK, text=f"{text}, {share:.1%}; {wanted}"
+        )
+    latencies: dict[str, float] = {}
+    for limits in measured:
+        for latency in limits.latencies:
+            if latency.threads == 1:
+                latencies[latency.level] = min(latencies.get(latency.level, 1e9), latency.best_ns)
+    text = " < ".join(f"{level} {time_ns:.2f} ns" for level, time_ns in latencies.items())
+    ordered = all(near < far for near, far in pairwise(latencies.values()))
+    passed &= verdict(passed=ordered, text=f"latencies, 1 thread: {text}")
+    fastest, slowest = min(durations_s), max(durations_s)
+    text = f"the command took {fastest:.1f} to {slowest:.1f} s, wanted at most {LONGEST_S:.0f} s"
+    return verdict(passed=slowest <= LONGEST_S, text=text) and passed
+
+
+def main() -> None:
+    """Measure, judge, and say so with the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    measured = [measure() for _ in range(parser.parse_args().rounds)]
+    for limits, took_s in measured:
+        best = max(one.best_bytes_per_s for one in limits.bandwidths if one.threads == 1)
+        peak = next(one.best_flops_per_s for one in limits.flop_rates if one.kind == "fma")
+        print(f"{took_s:.1f} s: FMA f32 {format_rate(peak, 'FLOP')}, {format_rate(best, 'B')} on 1 thread")
+    passed = judge([limits for limits, _ in measured], [took_s for _, took_s in measured])
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
