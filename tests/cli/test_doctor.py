@@ -133,3 +133,17 @@ def test_the_clock_and_the_cost_of_a_scope_are_measured() -> None:
 def test_a_reading_costs_what_the_clock_says_passes_between_readings() -> None:
     readings = iter(range(0, 1_000_000_000, 7))
     assert round(command.read_cost_ns(lambda: next(readings))) == 7
+
+
+def test_the_sampler_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyrometer._native import unsampled
+    from pyrometer.capture import sampling
+
+    if _native.KIND == "native":
+        assert command.check_sampler() == Check(
+            name="sampler", status=Status.OK, found="reads stacks correctly"
+        )
+    monkeypatch.setattr(sampling, "Sampler", unsampled.Sampler)
+    check = command.check_sampler()
+    assert check.status is Status.MISSING
+    assert "only the compiled core can read stacks" in check.found

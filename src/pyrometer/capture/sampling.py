@@ -56,12 +56,13 @@ class Sampling:
 
     def start(self) -> None:
         """Begin to look; where that cannot be is a loss."""
+        reason = self.why_not() if self._works is None else None
         if self._works is None:
-            self._works = self._reads_its_own_stack()
+            self._works = reason is None
         if self._works:
             reason = self._sampler.start()
-            if reason is not None:
-                note_loss("sampler", f"no stacks are sampled: {reason}")
+        if reason is not None:
+            note_loss("sampler", f"no stacks are sampled: {reason}")
 
     def stop(self) -> None:
         """Look no more."""
@@ -135,19 +136,18 @@ class Sampling:
                 unknown = f"thread {thread_id}{_ENDED}" if thread_id else "other threads"
                 self._names[number] = unknown if name is None else name
 
-    def _reads_its_own_stack(self) -> bool:
-        """Whether what the sampler reads is what the interpreter says: else no stack is to be believed."""
+    def why_not(self) -> str | None:
+        """Why no stack can be sampled here; None if what the sampler reads is what the interpreter says."""
         seen = self._sampler.own_stack()
         if seen is None:
-            note_loss("sampler", f"no stacks are sampled: {self._sampler.start() or 'none could be read'}")
+            reason = self._sampler.start()
             self._sampler.stop()
-            return False
+            return reason or "the sampler cannot read its own stack"
         frame: Any = sys._getframe()
         # This function's own line has gone on since.
         if seen[0][0] != frame.f_code.co_qualname or seen[1:] != list(_stack_of(frame.f_back)):
-            note_loss("sampler", "no stacks are sampled: this interpreter's stacks are not read correctly")
-            return False
-        return True
+            return "this interpreter's stacks are not read correctly"
+        return None
 
 
 _ENDED = " (ended)"

@@ -41,7 +41,8 @@ def doctor(
 
 def examine() -> list[Check]:
     """All checks of this machine, the recorder's first."""
-    return [check_recorder(), check_clock(), check_scope_cost(), check_limits(), *check_environment()]
+    recording = [check_recorder(), check_clock(), check_scope_cost(), check_sampler()]
+    return [*recording, check_limits(), *check_environment()]
 
 
 def check_recorder() -> Check:
@@ -84,6 +85,17 @@ def check_scope_cost() -> Check:
     from pyrometer.capture.own_cost import scope_cost_ns
 
     return Check(name="cost of a scope", status=Status.OK, found=format_duration(scope_cost_ns()))
+
+
+def check_sampler() -> Check:
+    """Whether the stacks of a program's threads can be read here."""
+    from pyrometer.capture.sampling import DEFAULT_HZ, Sampling
+
+    reason = Sampling(_native.Recorder(), DEFAULT_HZ).why_not()
+    if reason is None:
+        return Check(name="sampler", status=Status.OK, found="reads stacks correctly")
+    advice = "Everything else works; runs are without functions and flame graphs."
+    return Check(name="sampler", status=Status.MISSING, found=reason, advice=advice)
 
 
 def check_limits() -> Check:
