@@ -18,13 +18,13 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import memory, recording, sampling, termination, torch_watch
+from pyrometer.capture import counting, memory, recording, sampling, termination, torch_watch
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -111,6 +111,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         memory=memory.series.record(),
         torch=None if seen is None else seen.run,
         samples=samples,
+        counters=counting.record(),
         losses=(*losses_in(snapshot, None if seen is None else seen.losses), *samples_lost),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
@@ -123,6 +124,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
 
 
 def _leave_this_thread_out() -> None:
+    counting.leave_thread_out()
     active = recording.sampling()
     if active is not None:
         active.leave_out()
@@ -220,6 +222,7 @@ class Session:
         )
         self._checkpoints.watch_termination()
         self._checkpoints.start()
+        counting.start()
 
     def add_output(self, path: Path) -> None:
         """Write the run there too."""
@@ -269,6 +272,7 @@ class Session:
         try:
             if self._live is not None:
                 self._live.close()
+            counting.stop()
             recording.stop()
             self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
@@ -340,6 +344,7 @@ class Session:
             if self._live is not None:
                 self._live.close()
             termination.unwatch()
+            counting.abandon()
             self._checkpoints.abandon()
 
 
@@ -362,6 +367,8 @@ def start_launched(
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
+    counters: bool = False,
+    cachegrind: dict[str, Any] | None = None,
 ) -> None:
     """Record this program for ``pyrometer run``, which has left the facts in the run file.
 
@@ -373,6 +380,7 @@ def start_launched(
     line = open_line(wanted=live, quiet=quiet)
     sampling.configure(sample_hz, native=native)
     torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
+    counting.configure(hardware=counters, callgrind=cachegrind)
     session = Session(
         facts,
         output=Path(output),

@@ -150,45 +150,6 @@ def test_more_numeric_threads_than_cores_are_warned_of(
     assert bool(check.advice) == (status is Status.WARNING)
 
 
-@pytest.fixture
-def paranoid_file(tmp_path: Path) -> Path:
-    path = tmp_path / "perf_event_paranoid"
-    path.write_text("2\n")
-    return path
-
-
-def test_counters_that_count_are_ok(tools: Path, paranoid_file: Path) -> None:
-    write_tool(tools, "perf", "echo 1234,,instructions:u,99,100.00,, >&2")
-    check = checks.check_perf_events(paranoid_file)
-    assert summary(check) == ("ok", "instructions counted; perf_event_paranoid is 2")
-
-
-def test_counters_a_virtual_machine_hides_are_missing(tools: Path, paranoid_file: Path) -> None:
-    write_tool(tools, "perf", "echo '<not supported>,,instructions:u,0,100.00,,' >&2")
-    check = checks.check_perf_events(paranoid_file)
-    assert check.status is Status.MISSING
-    assert "valgrind" in check.advice
-
-
-def test_counters_the_kernel_forbids_come_with_the_setting_to_change(
-    tools: Path, paranoid_file: Path
-) -> None:
-    write_tool(tools, "perf", "exit 255")
-    paranoid_file.write_text("3\n")
-    assert checks.check_perf_events(paranoid_file).advice == "As root: sysctl kernel.perf_event_paranoid=2"
-
-
-@pytest.mark.usefixtures("tools")
-def test_counters_are_called_untested_without_perf(paranoid_file: Path) -> None:
-    check = checks.check_perf_events(paranoid_file)
-    assert summary(check) == ("warning", "not tested: no perf; perf_event_paranoid is 2")
-
-
-def test_a_kernel_without_perf_events_has_no_counters(tmp_path: Path) -> None:
-    check = checks.check_perf_events(tmp_path / "gone")
-    assert summary(check) == ("missing", "the kernel has no perf events")
-
-
 class FakeNvmlError(Exception):
     """What NVML raises."""
 

@@ -5,6 +5,16 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
+from pyrometer.record.counters import (
+    CacheCounts,
+    CacheSimulation,
+    CountedFunction,
+    CounterRecord,
+    HardwareCounter,
+    HardwareCounters,
+    SimulatedCache,
+    ThreadCounters,
+)
 from pyrometer.record.run import GitState, Loss, Machine, Memory, Outcome, OwnCost, Program, Run, Software
 from pyrometer.record.torch_run import (
     Compilation,
@@ -74,6 +84,7 @@ def make_run(
     losses: tuple[Loss, ...] = (),
     memory: Memory | None = None,
     torch: TorchRun | None = None,
+    counters: CounterRecord | None = None,
 ) -> Run:
     """A finished run of these strands."""
     return Run(
@@ -90,6 +101,7 @@ def make_run(
         strands=strands,
         memory=memory,
         torch=torch,
+        counters=counters,
         losses=losses,
         cost=OwnCost(scope_ns=61.5, scope_entries=12),
     )
@@ -192,6 +204,48 @@ def make_torch_run() -> TorchRun:
     )
 
 
+def make_counters(name: str | None = None) -> CounterRecord:
+    """Counters with something in every field: 2 instructions a cycle, one event that is not there.
+
+    With ``name``, that is what everything is called.
+    """
+    counted = (
+        HardwareCounter(name="instructions", count=4_000, counted_share=1.0),
+        HardwareCounter(name="cycles", count=2_000, counted_share=0.5),
+        HardwareCounter(name="cache misses", reason=name or "this machine does not give it (ENOENT)"),
+    )
+    return CounterRecord(
+        hardware=HardwareCounters(
+            counters=counted,
+            threads=(
+                ThreadCounters(thread_name=name or "MainThread", counters=counted),
+                ThreadCounters(thread_name="more threads", threads=7, counters=counted),
+            ),
+            with_forked_processes=True,
+            advice=name or "Simulate it.",
+        ),
+        simulated=CacheSimulation(
+            tool="callgrind-3.19.0",
+            scope=name or "train",
+            counts=CacheCounts(1_000, 400, 100, 10, 40, 5, 5, 20, 2),
+            functions=(
+                CountedFunction(
+                    name or "exp", name or "/lib/libm.so", CacheCounts(600, 300, 50, 4, 30, 5, 2, 15, 2)
+                ),
+                CountedFunction("main", "/usr/bin/python", CacheCounts(300, 50, 20, 3, 5, 0, 1, 3, 0)),
+            ),
+            function_count=3,
+            caches=(
+                SimulatedCache(name="D1", size_bytes=32_768, ways=8, line_bytes=64, origin="machine"),
+                SimulatedCache(name="LL", size_bytes=37_748_736, ways=18, line_bytes=64, origin="rounded"),
+            ),
+            slowdown=61.5,
+            environment={name or "PYTHONHASHSEED": name or "0"},
+            file="/home/user/run.callgrind.out.12",
+        ),
+    )
+
+
 def make_memory() -> Memory:
     """Resident memory seen three times."""
     return Memory(peak_bytes=300, series=((0, 100), (500, 250), (900, 200)))
@@ -286,6 +340,7 @@ def any_runs(draw: st.DrawFn) -> Run:
         strands=tuple(strands),
         memory=draw(st.none() | st.just(make_memory())),
         torch=draw(st.none() | st.just(make_torch_run())),
+        counters=draw(st.none() | st.just(make_counters())),
         losses=tuple(
             draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
         ),

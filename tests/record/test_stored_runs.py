@@ -24,6 +24,7 @@ def stored(name: str) -> Run:
 def test_there_are_stored_runs_of_the_first_version() -> None:
     assert [name for name in STORED_RUNS if name.startswith("v1/")] == [
         "v1/classifier.json",
+        "v1/counters.json",
         "v1/open-and-suspended.json",
         "v1/recursion-and-overflow.json.gz",
         "v1/terminated-server.json",

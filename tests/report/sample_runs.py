@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from pyrometer.record.counters import CounterRecord
 from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Program, Run, Software
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
+from tests.record.example_runs import make_counters
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -45,6 +47,7 @@ def run_of(
     checkpoint_ns: int = 0,
     machine: Machine | None = None,
     git: GitState | None = None,
+    counters: CounterRecord | None = None,
 ) -> Run:
     """A run of these strands on a machine that never changes."""
     return Run(
@@ -73,6 +76,7 @@ def run_of(
         ),
         outcome=outcome or Outcome(status="finished"),
         strands=strands,
+        counters=counters,
         losses=losses,
         cost=OwnCost(
             scope_ns=61.5,
@@ -107,6 +111,11 @@ def simple_run() -> Run:
         profiled_ns=2 * S,
         git=GitState(commit="0123456789abcdef0123456789abcdef01234567", branch="main", dirty=True),
     )
+
+
+def counted_run() -> Run:
+    """The counters of tests/record/example_runs.py: 2 instructions a cycle, 9 % of data not in D1."""
+    return run_of(main_strand(node("train", None, [MS])), profiled_ns=2 * MS, counters=make_counters())
 
 
 def threaded_run() -> Run:

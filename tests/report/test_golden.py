@@ -5,7 +5,15 @@ import pytest
 
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
-from tests.report.sample_runs import empty_run, hostile_run, layered_run, simple_run, threaded_run, wide_run
+from tests.report.sample_runs import (
+    counted_run,
+    empty_run,
+    hostile_run,
+    layered_run,
+    simple_run,
+    threaded_run,
+    wide_run,
+)
 
 RUNS = {
     "simple": simple_run,
@@ -14,6 +22,7 @@ RUNS = {
     "empty": empty_run,
     "hostile": hostile_run,
     "wide": wide_run,
+    "counted": counted_run,
 }
 
 every_run = pytest.mark.parametrize("name", RUNS)

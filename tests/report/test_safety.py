@@ -14,9 +14,11 @@ from pyrometer.record.run import Loss, Outcome, Run
 from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.safe_text import shorten_middle
+from tests.record.example_runs import make_counters
 from tests.report.sample_runs import (
     HOSTILE_NAMES,
     MS,
+    counted_run,
     empty_run,
     hostile_run,
     layered_run,
@@ -48,6 +50,7 @@ def run_with_name(name: str) -> Run:
         program=name,
         outcome=Outcome(status="exception", detail=name),
         losses=(Loss(collector=name, reason=name, count=2),),
+        counters=make_counters(name),
     )
 
 
@@ -68,8 +71,8 @@ def kinds_of(tokens: list[Token]) -> list[str]:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 160])
 @pytest.mark.parametrize(
     "run",
-    [simple_run(), threaded_run(), layered_run(), empty_run(), hostile_run(), wide_run()],
-    ids=["simple", "threaded", "layered", "empty", "hostile", "wide"],
+    [simple_run(), threaded_run(), layered_run(), empty_run(), hostile_run(), wide_run(), counted_run()],
+    ids=["simple", "threaded", "layered", "empty", "hostile", "wide", "counted"],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool) -> None:
@@ -158,5 +161,5 @@ def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> Non
 
 def test_a_name_of_a_million_characters_takes_one_line() -> None:
     for name in ("x" * 1_000_000, "\u0301" * 1_000_000, "\x1b" * 1_000_000):
-        assert len(render_terminal(run_with_name(name), by_thread=True)) < 20_000
-        assert len(render_markdown(run_with_name(name), by_thread=True)) < 40_000
+        assert len(render_terminal(run_with_name(name), by_thread=True)) < 30_000
+        assert len(render_markdown(run_with_name(name), by_thread=True)) < 50_000

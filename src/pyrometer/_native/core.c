@@ -12,10 +12,13 @@
 #include "before.h"
 #include "frame_locals.h"
 #include "counting.h"
+#include "known_work.h"
+#include "perf_counters.h"
 #include "profiled.h"
 #include "sampler_type.h"
 #include "sigterm.h"
 #include "snapshot.h"
+#include "valgrind_requests.h"
 
 /* Position. */
 
@@ -247,7 +250,7 @@ recorder_profiled(Recorder *self, PyObject *arguments)
     profiled->enabled = &self->enabled;
     profiled->dict = NULL;
     profiled->weak_references = NULL;
-    profiled->vectorcall = profiled_call;
+    profiled->vectorcall = profiled_vectorcall();
     PyObject_GC_Track(profiled);
     PyObject *functools = PyImport_ImportModule("functools");
     PyObject *result =
@@ -354,6 +357,13 @@ static PyMethodDef core_functions[] = {
     {"stop_counting_allocations", stop_counting_allocations, METH_NOARGS, stop_counting_allocations_doc},
     {"allocation_totals", allocation_totals, METH_NOARGS, allocation_totals_doc},
     {"executing", executing, METH_VARARGS, executing_doc},
+    {"known_work", known_work, METH_NOARGS, known_work_doc},
+    {"on_valgrind", on_valgrind, METH_NOARGS, on_valgrind_doc},
+    {"start_callgrind", start_callgrind, METH_NOARGS, start_callgrind_doc},
+    {"stop_callgrind", stop_callgrind, METH_NOARGS, stop_callgrind_doc},
+    {"dump_callgrind", dump_callgrind, METH_NOARGS, dump_callgrind_doc},
+    {"leave_thread_out", leave_thread_out, METH_NOARGS, leave_thread_out_doc},
+    {"count_scope", count_scope, METH_O, count_scope_doc},
     {NULL},
 };
 
@@ -397,6 +407,12 @@ PyInit_core(void)
             return NULL;
         }
     }
+#if defined(__linux__)
+    if (PyModule_AddType(module, &PerfCounters_Type) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+#endif
 #if STACKS_CAN_BE_READ
     if (PyModule_AddType(module, &Sampler_Type) < 0) {
         Py_DECREF(module);

@@ -42,7 +42,7 @@ def doctor(
 def examine() -> list[Check]:
     """All checks of this machine, the recorder's first."""
     recording = [check_recorder(), check_clock(), check_scope_cost(), check_sampler()]
-    return [*recording, check_limits(), *check_environment()]
+    return [*recording, check_limits(), *check_environment(), check_counters()]
 
 
 def check_recorder() -> Check:
@@ -115,6 +115,26 @@ def check_limits() -> Check:
         return Check(name=name, status=Status.MISSING, found=f"not available: {reason}", advice=advice)
     advice = "To have reports say how much of the machine is used, measure them once: pyrometer limits"
     return Check(name=name, status=Status.WARNING, found="not measured yet", advice=advice)
+
+
+def check_counters() -> Check:
+    """Whether the processor's counters can be read and believed: tried on work of known size."""
+    from pyrometer.capture.hardware_counters import probe
+
+    name = "hardware counters"
+    found = probe()
+    if found is None:
+        advice = "Only needed for pyrometer run --counters: use the native recorder, on Linux."
+        return Check(name=name, status=Status.MISSING, found="not to be had here", advice=advice)
+    counted = [counter for counter in found.names if counter not in found.wrong]
+    if not counted:
+        reasons = "; ".join(dict.fromkeys(found.wrong.values()))
+        return Check(name=name, status=Status.MISSING, found=f"none: {reasons}", advice=found.advice or "")
+    if not found.wrong:
+        return Check(name=name, status=Status.OK, found=f"{', '.join(counted)}; tried on known work")
+    wrong = "; ".join(f"{counter} {reason}" for counter, reason in found.wrong.items())
+    text = f"{', '.join(counted)}; but {wrong}"
+    return Check(name=name, status=Status.WARNING, found=text, advice=found.advice or "")
 
 
 def shortest_scope_ns() -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pyrometer import _startup, cli
+from pyrometer.cli.cachegrind import find_valgrind, prepare_callgrind
 from pyrometer.errors import UsageError
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Program
@@ -94,6 +95,9 @@ class Options:
     """How often the program's stacks are looked at; 0: never."""
     native: bool
     """Whether the native functions in them are asked for."""
+    counters: bool
+    cachegrind: bool
+    cachegrind_scope: str | None
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -104,6 +108,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     """
     _check_interpreter()
     target.check()
+    valgrind = find_valgrind() if options.cachegrind else None
     baseline = None if options.baseline is None else _resolve_baseline(options.baseline)
     started_at = datetime.now().astimezone()
     output = resolve_output(
@@ -120,6 +125,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
     )
     write_run(begin_run(program, started_at), output)
+    counted = None if valgrind is None else prepare_callgrind(valgrind, output, options.cachegrind_scope)
     command = [sys.executable, *interpreter_options(sys.orig_argv), *target.command(), *arguments]
     environment = _environment(
         output=str(output.absolute()),
@@ -131,16 +137,22 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         live=options.live,
         deep=options.deep,
         baseline=baseline,
-        sample_hz=options.sample_hz,
+        # Under valgrind the sampler would be counted too, and times mean nothing.
+        sample_hz=options.sample_hz if counted is None else 0,
         native=options.native,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
+        counters=options.counters,
+        cachegrind=None if counted is None else counted.settings,
     )
+    if counted is not None:
+        command = [*counted.command, *command]
+        environment.update(counted.environment)
     # A sitecustomize of the user's may have printed in this process too.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
             stream.flush()
-    os.execve(sys.executable, command, environment)
+    os.execve(command[0], command, environment)
 
 
 def _resolve_baseline(option: str) -> str:

@@ -10,7 +10,9 @@ from pyrometer.errors import UsageError
 from pyrometer.store.run_files import current_folder
 from pyrometer.store.settings import check_sample_hz, check_warmup, load_run_settings, parse_steps
 
-_OPTIONS_WITH_VALUE = ("-o", "--output", "--top", "--steps", "--warmup", "--baseline", "--sample-hz")
+_OPTIONS_WITH_VALUE = (
+    "-o", "--output", "--top", "--steps", "--warmup", "--baseline", "--sample-hz", "--cachegrind-scope",
+)  # fmt: skip
 
 
 class _RunCommand(typer.core.TyperCommand):
@@ -122,6 +124,24 @@ def run(
             show_default=False,
         ),
     ] = None,
+    counters: Annotated[
+        bool,
+        typer.Option(
+            "--counters",
+            help="Count cycles, instructions, cache and branch misses, where the processor lets us.",
+        ),
+    ] = False,
+    cachegrind: Annotated[
+        bool,
+        typer.Option(
+            "--cachegrind",
+            help="Simulate the caches, by running the program under valgrind: many times slower.",
+        ),
+    ] = False,
+    cachegrind_scope: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The same, but count only inside scopes of that name."),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -132,6 +152,10 @@ def run(
     if module is None and not arguments:
         raise UsageError(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
+        )
+    if counters and (cachegrind or cachegrind_scope is not None):
+        raise UsageError(
+            "--counters would count valgrind and not the program; ask for it or for --cachegrind, not both"
         )
     settings = load_run_settings(current_folder())
     quiet = settings.quiet if quiet is None else quiet
@@ -151,5 +175,8 @@ def run(
             baseline=baseline,
             sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
             native=settings.native if native is None else native,
+            counters=counters,
+            cachegrind=cachegrind or cachegrind_scope is not None,
+            cachegrind_scope=cachegrind_scope,
         ),
     )

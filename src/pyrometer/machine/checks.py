@@ -18,6 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pyrometer.machine.facts import usable_cores
+from pyrometer.machine.valgrind import HOW_TO_INSTALL
 
 _TIMEOUT_S = 10
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -59,7 +60,6 @@ def check_environment() -> list[Check]:
         check_torch(),
         check_threads(os.environ, usable_cores(), os.cpu_count()),
         check_valgrind(),
-        check_perf_events(Path("/proc/sys/kernel/perf_event_paranoid")),
         check_gpu(),
     ]
 
@@ -134,8 +134,9 @@ def check_git() -> Check:
 
 
 def check_valgrind() -> Check:
-    """Whether cache misses can be simulated."""
-    return _check_tool("valgrind", "Only needed to simulate cache misses: install valgrind.")
+    """Whether caches can be simulated."""
+    advice = f"Only needed for pyrometer run --cachegrind: {HOW_TO_INSTALL}."
+    return _check_tool("valgrind", advice)
 
 
 def check_torch() -> Check:
@@ -167,30 +168,6 @@ def check_threads(environment: Mapping[str, str], usable: int | None, present: i
         status = Status.WARNING
         advice = f"Numeric libraries may start {present} threads: set OMP_NUM_THREADS={usable}."
     return Check(name="numeric threads", status=status, found=f"{found}; {cores}", advice=advice)
-
-
-def check_perf_events(paranoid_file: Path) -> Check:
-    """Whether hardware counters can be read; tried with perf, since a permission is no proof."""
-    name = "hardware counters"
-    try:
-        paranoid = int(paranoid_file.read_text())
-    except (OSError, ValueError):
-        advice = "Hardware counters need Linux with perf events."
-        return Check(name=name, status=Status.MISSING, found="the kernel has no perf events", advice=advice)
-    level = f"perf_event_paranoid is {paranoid}"
-    perf = shutil.which("perf")
-    if perf is None:
-        advice = "Install perf (Debian: linux-perf) to have them tested."
-        return Check(name=name, status=Status.WARNING, found=f"not tested: no perf; {level}", advice=advice)
-    counted = _run(perf, "stat", "-x,", "-e", "instructions:u", "--", "true")
-    if counted is not None and counted.stderr.lstrip()[:1].isdecimal():
-        return Check(name=name, status=Status.OK, found=f"instructions counted; {level}")
-    if paranoid > 2:
-        advice = "As root: sysctl kernel.perf_event_paranoid=2"
-    else:
-        advice = "Virtual machines often pass no counters on; cache misses can be simulated with valgrind."
-    found = f"perf cannot count instructions; {level}"
-    return Check(name=name, status=Status.MISSING, found=found, advice=advice)
 
 
 def check_gpu() -> Check:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.record.counters import CounterRecord
 from pyrometer.record.limits import Limits
 from pyrometer.record.samples import StackSamples
 from pyrometer.record.torch_run import TorchRun
@@ -131,6 +132,7 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     samples: StackSamples | None = None
     limits: Limits | None = None
     """What the machine reaches at best, if that was known when the run began."""
+    counters: CounterRecord | None = None
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

@@ -8,6 +8,7 @@ import calendar
 import re
 from collections.abc import Iterator
 
+from pyrometer.record.counters_validation import counters_problems
 from pyrometer.record.limits_validation import limits_problems
 from pyrometer.record.run import Memory, Run
 from pyrometer.record.samples_validation import samples_problems
@@ -42,6 +43,8 @@ def _problems(run: Run) -> Iterator[Problem]:
         yield from samples_problems(run.samples, "$.samples", scopes=run.strands, calls=calls)
     if run.limits is not None:
         yield from limits_problems(run.limits, "$.limits")
+    if run.counters is not None:
+        yield from counters_problems(run.counters, "$.counters")
 
 
 def _memory_problems(memory: Memory, place: str) -> Iterator[Problem]:

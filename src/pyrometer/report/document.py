@@ -6,6 +6,7 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 from dataclasses import dataclass
 
 from pyrometer.analysis.call_tree import merge_strands
+from pyrometer.analysis.counters import CounterResults, build_counter_results
 from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.results import build_thread_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
@@ -38,6 +39,8 @@ class Document:
     torch: TorchResults | None
     """None when the program did not use PyTorch."""
     memory: MemoryResult | None
+    counters: CounterResults | None
+    """None when nothing was to be counted."""
     by_thread: tuple[TreeRow, ...]
     """Each thread with its own tree; nothing unless it was asked for."""
     by_thread_notes: tuple[str, ...]
@@ -89,6 +92,7 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
         headline=_build_headline(run, summaries),
         torch=torch,
         memory=build_memory_results(run, None if torch is None else torch.main),
+        counters=build_counter_results(run.counters),
         by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:top]),
         scopes=scopes,

@@ -34,6 +34,17 @@ is ``null``. The text is plain ASCII.
     ``checkpoint_ns``, ``hook_ns`` (around PyTorch's calls).
 ``torch``, ``memory``
     See ``torch_json``.
+``counters``
+    What ``--counters`` and ``--cachegrind`` counted; null when neither was asked for.
+    ``hardware``: ``source``; ``process`` and each of ``threads`` with ``name``, ``threads`` (how many are
+    put together), ``instructions_per_cycle`` and ``counters``: ``name``, ``count``, ``reason`` (why there
+    is none), ``counted_share`` (below 1 the count is scaled), ``rate`` and what it is a ``rate_of``;
+    ``with_forked_processes``, ``advice``.
+    ``simulated``: ``source``, ``reason`` (why there are no counts), ``scope`` (null: the whole program),
+    ``instructions``, ``caches`` (``name``, ``references``, ``misses``, ``rate``), ``functions`` (``name``,
+    ``library``, ``instructions``, ``share``, ``data_references``, ``d1_misses``, ``d1_rate``,
+    ``ll_misses``, ``ll_share``) of ``function_count``, ``models`` (the shape of each cache),
+    ``slowdown``, ``environment`` (what was set), ``file``.
 ``losses``
     ``collector``, ``reason`` and ``count`` of each.
 """
@@ -46,6 +57,7 @@ from typing import Any
 import msgspec
 
 from pyrometer.analysis.call_tree import CallTree
+from pyrometer.analysis.counters import build_counter_results
 from pyrometer.analysis.results import Results, build_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
@@ -82,6 +94,7 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "threads": _threads(results),
         "torch": None if results.torch is None else torch_content(results.torch),
         "memory": as_json(results.memory),
+        "counters": as_json(build_counter_results(run.counters)),
         "own_cost": {
             **as_json(run.cost),
             "scopes_ns": run.cost.scopes_ns,

@@ -19,6 +19,7 @@ from pyrometer.report.blocks import (
     notes,
 )
 from pyrometer.report.cells import COMPACT, apart_cells, hottest_amount, scope_cells, tree_cells
+from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.page import Page
 from pyrometer.report.screen import DEFAULT_WIDTH
@@ -96,6 +97,7 @@ def _sections(document: Document, *, top: int) -> Iterator[Section]:
         yield Section(title="How to read it", blocks=(Lines(lines=numbered),))
     elif document.asks_for_marks:
         yield Section(title="Scopes", blocks=(Lines(lines=_how_to_mark()),))
+    yield from build_counter_sections(document.counters, COMPACT, top=top)
     yield Section(title="The profiler's own cost", blocks=(Bullets(lines=document.cost),))
     yield Section(title="Losses", blocks=(Bullets(lines=document.losses),))
     yield Section(title="Machine and software", blocks=(Pairs(rows=document.facts),))
