@@ -46,6 +46,12 @@ class Seen(NamedTuple):
     buckets: tuple[tuple[int, int], ...]
     allocated_bytes: int
     allocations: int
+    heap_bytes: int
+    heap_allocations: int
+    freed_bytes: int
+    kept_bytes: int
+    python_bytes: int
+    python_allocations: int
 
 
 def seen_in_strand(strand: tuple[Any, ...]) -> dict[Path, Seen]:

@@ -24,7 +24,7 @@ import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import counting, memory, recording, sampling, termination, torch_watch
+from pyrometer.capture import allocations, counting, memory, recording, sampling, termination, torch_watch
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -109,6 +109,7 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         outcome=outcome,
         strands=strands,
         memory=memory.series.record(),
+        allocations=allocations.record() if watch is None else watch.allocations(),
         torch=None if seen is None else seen.run,
         samples=samples,
         counters=counting.record(),
@@ -137,6 +138,11 @@ def _record_samples(
     if active is None:
         return None, ()
     return active.record(scopes=strands, calls=() if seen is None else seen.run.calls)
+
+
+def _tick() -> float:
+    allocations.look_for_libraries()
+    return memory.series.tick()
 
 
 @functools.cache
@@ -208,7 +214,7 @@ class Session:
             terminated=self._on_termination,
             interval_s=checkpoint_interval_s,
             begun=_leave_this_thread_out,
-            tick=memory.series.tick,
+            tick=_tick,
         )
 
     def start(self) -> None:
@@ -364,6 +370,8 @@ def start_launched(
     window: tuple[int, int | None] | None,
     sample_hz: float,
     native: bool,
+    memory_counted: bool,
+    python_memory: bool,
     startup_ns: int,
     checkpoint_interval_s: float,
     began_ns: int,
@@ -379,6 +387,7 @@ def start_launched(
     facts = read_run(Path(output))
     line = open_line(wanted=live, quiet=quiet)
     sampling.configure(sample_hz, native=native)
+    allocations.configure(counted=memory_counted, python_objects=python_memory)
     torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
     counting.configure(hardware=counters, callgrind=cachegrind)
     session = Session(

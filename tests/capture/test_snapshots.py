@@ -15,8 +15,8 @@ NO_LOSSES = dict.fromkeys(
 
 
 def test_strands_and_nodes_keep_everything() -> None:
-    outer = (-1, "outer", 2, 0, 70, 30, 40, 0, -1, ((30, 1), (40, 1)), 4_096, 3)
-    inner = (0, "inner", 0, 1, 20, -1, -1, 5, 15, (), -1, -1)
+    outer = (-1, "outer", 2, 0, 70, 30, 40, 0, -1, ((30, 1), (40, 1)), 4_096, 3, 500, 7, 90, -20, -1, -1)
+    inner = (0, "inner", 0, 1, 20, -1, -1, 5, 15, (), -1, -1, -1, -1, -1, 0, 64, 2)
     snapshot: dict[str, Any] = {
         "strands": [(11, "main", None, 1, [outer]), (12, "worker", (0, 0), 3, [outer, inner])]
     }
@@ -28,9 +28,22 @@ def test_strands_and_nodes_keep_everything() -> None:
         max_ns=40,
         allocated_bytes=4_096,
         allocations=3,
+        heap_bytes=500,
+        heap_allocations=7,
+        freed_bytes=90,
+        kept_bytes=-20,
         buckets=((30, 1), (40, 1)),
     )
-    still_open = ScopeNode(name="inner", parent=0, open_calls=1, total_ns=20, suspended_ns=5, wall_ns=15)
+    still_open = ScopeNode(
+        name="inner",
+        parent=0,
+        open_calls=1,
+        total_ns=20,
+        suspended_ns=5,
+        wall_ns=15,
+        python_bytes=64,
+        python_allocations=2,
+    )
     assert strands_in(snapshot) == (
         Strand(thread_id=11, thread_name="main", nodes=(node,)),
         Strand(

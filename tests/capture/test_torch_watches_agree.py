@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from pyrometer.capture import torch_watch
+from pyrometer.capture import allocations, torch_watch
 from pyrometer.record.torch_run import TorchRun
 from pyrometer.record.values import ScopeNode
 from tests.recorders import CORE, TWIN, Clock, available_recorders, load
@@ -202,9 +202,7 @@ def record_of(implementation: str, program: Program) -> TorchRun:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch_watch, "Recorder", functools.partial(recorder.Recorder, clock=clock))
         patch.setattr(torch_watch, "Watch", watch_class(recorder))
-        patch.setattr(torch_watch, "count_allocations", lambda: "not counted here")
-        patch.setattr(torch_watch, "stop_counting_allocations", lambda: None)
-        patch.setattr(torch_watch, "note_loss", lambda *_: None)
+        patch.setattr(allocations, "_wanted", False)
         patch.setattr(torch_watch, "memory", SimpleNamespace(series=SimpleNamespace(elapsed_ns=0)))
         failures: list[BaseException] = []
         patch.setattr(torch_watch.TorchWatch, "_note_failure", lambda _, error: failures.append(error))

@@ -1,215 +1,243 @@
-/* What torch allocates for CPU tensors, counted for each thread.
+/* What a process allocates, counted for each thread: torch's CPU tensors, and the rest of the heap.
  *
- * All of it goes through libc10.so, which calls posix_memalign by an address in its global offset
- * table. While counting is on, that address is a function of ours, which calls the one before it.
+ * The functions that count stand in slots.h's places and are in heap.h. Here is what they count into.
+ * A thread's counters only ever grow while they are counted, and are its own to write. What is live
+ * belongs to the process, since a block may be freed by another thread than the one that asked for it:
+ * each thread tells it in parts, so it is exact to UNTOLD_BYTES a thread, and at once for larger blocks.
  */
 #ifndef PYROMETER_ALLOCATIONS_H
 #define PYROMETER_ALLOCATIONS_H
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "compiler.h"
+
+#define UNTOLD_BYTES 65536
 
 typedef struct {
     uint64_t bytes, calls;
 } Allocations;
 
-/* Successful allocations of the calling thread, from its start; they stand still while not counted. */
-THREAD_LOCAL Allocations thread_allocations;
+typedef struct {
+    uint64_t events; /* when it has not changed, nothing has; what is no allocation is a free */
+    Allocations tensors, heap, python;
+    uint64_t freed_bytes; /* as large as the blocks were, which is a little more than was asked for */
+    int64_t kept_bytes;   /* as large as blocks are: allocated less freed */
+} Counters;
+
+enum { UNKNOWN_THREAD = 0, KNOWN_THREAD, ENDED_THREAD };
+
+typedef struct {
+    Counters counters;
+    int64_t told_bytes;   /* of kept_bytes, what the process's figure has */
+    int64_t until_sample; /* bytes to go */
+    short state;
+    short is_sampling;
+} ThreadMemory;
+
+THREAD_LOCAL ThreadMemory thread_memory;
 
 /* How often counting was switched on and not yet off; 0: the counters stand still. */
 static unsigned allocations_counted;
-
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
-#include <elf.h>
-#include <link.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#if defined(__x86_64__)
-#define IS_ADDRESS_OF_SYMBOL(kind) \
-    ((kind) == R_X86_64_JUMP_SLOT || (kind) == R_X86_64_GLOB_DAT || (kind) == R_X86_64_64)
-#else
-#define IS_ADDRESS_OF_SYMBOL(kind) \
-    ((kind) == R_AARCH64_JUMP_SLOT || (kind) == R_AARCH64_GLOB_DAT || (kind) == R_AARCH64_ABS64)
-#endif
-
-typedef int (*AlignedAllocate)(void **pointer, size_t alignment, size_t size);
-
-/* A place from which libc10 takes the address of posix_memalign. */
-typedef struct {
-    uintptr_t *place;
-    uintptr_t before;
-    int read_only; /* the loader has protected it */
-} Slot;
-
-#define MAX_SLOTS 8
+/* What is counted, for those who record it. */
+enum { COUNTS_HEAP = 1, COUNTS_TENSORS = 2, COUNTS_PYTHON = 4 };
+static int counted_kinds;
 
 typedef struct {
-    int is_loaded;
-    int count;
-    Slot slots[MAX_SLOTS];
-    AlignedAllocate allocate;
-} Slots;
+    pthread_mutex_t lock; /* of the threads, and of what those had that have ended */
+    pthread_key_t ends;
+    int is_ready;
+    ThreadMemory **threads;
+    size_t thread_count, thread_capacity;
+    Counters ended, before; /* before: what does not count, since the last reset */
+    int64_t live_bytes, peak_bytes, phase_peak_bytes;
+} ProcessMemory;
 
-static Slots allocation_slots;
-static AlignedAllocate allocate_uncounted;
+static ProcessMemory process_memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int
-allocate_counted(void **pointer, size_t alignment, size_t size)
+static inline void
+counters_add(Counters *sum, const Counters *more)
 {
-    int failed = allocate_uncounted(pointer, alignment, size);
-    if (LIKELY(!failed)) {
-        thread_allocations.bytes += size;
-        thread_allocations.calls++;
+    sum->events += more->events;
+    sum->tensors.bytes += more->tensors.bytes;
+    sum->tensors.calls += more->tensors.calls;
+    sum->heap.bytes += more->heap.bytes;
+    sum->heap.calls += more->heap.calls;
+    sum->python.bytes += more->python.bytes;
+    sum->python.calls += more->python.calls;
+    sum->freed_bytes += more->freed_bytes;
+    sum->kept_bytes += more->kept_bytes;
+}
+
+static inline void
+counters_subtract(Counters *sum, const Counters *less)
+{
+    sum->events -= less->events;
+    sum->tensors.bytes -= less->tensors.bytes;
+    sum->tensors.calls -= less->tensors.calls;
+    sum->heap.bytes -= less->heap.bytes;
+    sum->heap.calls -= less->heap.calls;
+    sum->python.bytes -= less->python.bytes;
+    sum->python.calls -= less->python.calls;
+    sum->freed_bytes -= less->freed_bytes;
+    sum->kept_bytes -= less->kept_bytes;
+}
+
+/* Adds what the calling thread has counted since. */
+static inline void
+counters_charge(Counters *charged, const Counters *since)
+{
+    counters_add(charged, &thread_memory.counters);
+    counters_subtract(charged, since);
+}
+
+static inline uint64_t
+counters_frees(const Counters *counters)
+{
+    return counters->events - counters->tensors.calls - counters->heap.calls - counters->python.calls;
+}
+
+/* What is live. */
+
+static inline void
+raise_to(int64_t *highest, int64_t value)
+{
+    int64_t seen = __atomic_load_n(highest, __ATOMIC_RELAXED);
+    while (value > seen &&
+           !__atomic_compare_exchange_n(highest, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Tell the process what the calling thread keeps. */
+static inline void
+tell_kept(void)
+{
+    int64_t change = thread_memory.counters.kept_bytes - thread_memory.told_bytes;
+    if (change == 0)
+        return;
+    thread_memory.told_bytes = thread_memory.counters.kept_bytes;
+    int64_t live = __atomic_add_fetch(&process_memory.live_bytes, change, __ATOMIC_RELAXED);
+    if (change > 0) {
+        raise_to(&process_memory.peak_bytes, live);
+        raise_to(&process_memory.phase_peak_bytes, live);
     }
-    return failed;
 }
 
-static int
-is_libc10(const char *path)
+/* The most that was live since it was last asked. */
+static inline int64_t
+take_phase_peak(void)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
-    /* libc10-1a2b3c.so where a wheel was repaired; libc10_cuda.so is another library. */
-    return strncmp(name, "libc10", 6) == 0 && (name[6] == '.' || name[6] == '-');
+    tell_kept();
+    int64_t live = __atomic_load_n(&process_memory.live_bytes, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&process_memory.phase_peak_bytes, live, __ATOMIC_RELAXED);
 }
 
-/* An address in the dynamic section: glibc adds where the object was loaded, musl does not. */
-static uintptr_t
-loaded_at(const struct dl_phdr_info *object, ElfW(Addr) address)
+/* Threads. */
+
+static void
+memory_of_thread_ended(void *thread)
 {
-    return address < object->dlpi_addr ? object->dlpi_addr + address : address;
+    (void)thread;
+    tell_kept();
+    pthread_mutex_lock(&process_memory.lock);
+    for (size_t i = 0; i < process_memory.thread_count; i++)
+        if (process_memory.threads[i] == &thread_memory) {
+            process_memory.threads[i] = process_memory.threads[--process_memory.thread_count];
+            break;
+        }
+    counters_add(&process_memory.ended, &thread_memory.counters);
+    pthread_mutex_unlock(&process_memory.lock);
+    memset(&thread_memory.counters, 0, sizeof thread_memory.counters);
+    thread_memory.told_bytes = 0;
+    thread_memory.state = ENDED_THREAD;
 }
 
-static int
-object_holds(const struct dl_phdr_info *object, uintptr_t address, ElfW(Word) kind, uintptr_t page)
+/* A thread that counts for the first time. What it still does at its very end is told at once. */
+static void
+meet_thread(void)
 {
-    for (ElfW(Half) i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        uintptr_t start = object->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
-        if (part->p_type == kind && address >= start - start % page && address < end - end % page)
-            return 1;
+    if (thread_memory.state == ENDED_THREAD) {
+        memory_of_thread_ended(NULL);
+        return;
     }
-    return 0;
+    thread_memory.state = KNOWN_THREAD; /* first: a signal's handler may come in here */
+    pthread_mutex_lock(&process_memory.lock);
+    if (process_memory.thread_count == process_memory.thread_capacity) {
+        size_t capacity = process_memory.thread_capacity ? process_memory.thread_capacity * 2 : 64;
+        ThreadMemory **threads = realloc(process_memory.threads, capacity * sizeof *threads);
+        if (threads != NULL) {
+            process_memory.threads = threads;
+            process_memory.thread_capacity = capacity;
+        }
+    }
+    int has_room = process_memory.thread_count < process_memory.thread_capacity;
+    if (has_room)
+        process_memory.threads[process_memory.thread_count++] = &thread_memory;
+    pthread_mutex_unlock(&process_memory.lock);
+    if (!has_room)
+        thread_memory.state = ENDED_THREAD;
+    else
+        pthread_setspecific(process_memory.ends, &thread_memory);
+}
+
+/* What all threads have counted since the last reset. Those that go on counting are read as they are. */
+static Counters
+process_counters(void)
+{
+    pthread_mutex_lock(&process_memory.lock);
+    Counters sum = process_memory.ended;
+    for (size_t i = 0; i < process_memory.thread_count; i++)
+        counters_add(&sum, &process_memory.threads[i]->counters);
+    counters_subtract(&sum, &process_memory.before);
+    pthread_mutex_unlock(&process_memory.lock);
+    return sum;
 }
 
 static void
-find_slots_in(const struct dl_phdr_info *object, Slots *found, uintptr_t table, size_t size,
-              uintptr_t symbols, uintptr_t names)
+process_memory_reset(void)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const ElfW(Rela) *relocations = (const ElfW(Rela) *)table;
-    for (size_t i = 0; i < size / sizeof *relocations; i++) {
-        const ElfW(Rela) *each = &relocations[i];
-        if (!IS_ADDRESS_OF_SYMBOL(ELF64_R_TYPE(each->r_info)) || each->r_addend != 0)
-            continue;
-        const ElfW(Sym) *symbol = (const ElfW(Sym) *)symbols + ELF64_R_SYM(each->r_info);
-        uintptr_t *place = (uintptr_t *)(object->dlpi_addr + each->r_offset);
-        if (strcmp((const char *)names + symbol->st_name, "posix_memalign") != 0 ||
-            (uintptr_t)place % sizeof *place != 0 || found->count == MAX_SLOTS)
-            continue;
-        Slot *slot = &found->slots[found->count++];
-        slot->place = place;
-        slot->before = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-        slot->read_only = object_holds(object, (uintptr_t)place, PT_GNU_RELRO, page);
-        /* Bound at the first call, it still leads to the loader, which would then write over us. */
-        if (!object_holds(object, slot->before, PT_LOAD, 1))
-            found->allocate = (AlignedAllocate)slot->before;
-    }
+    tell_kept();
+    Counters sum = process_counters();
+    pthread_mutex_lock(&process_memory.lock);
+    counters_add(&process_memory.before, &sum);
+    pthread_mutex_unlock(&process_memory.lock);
+    __atomic_store_n(&process_memory.live_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&process_memory.peak_bytes, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&process_memory.phase_peak_bytes, 0, __ATOMIC_RELAXED);
+}
+
+static void allocation_sites_forked(void);
+
+/* Of all threads only the one that forked is there, and what was counted is the parent's. */
+static void
+memory_forked(void)
+{
+    pthread_mutex_init(&process_memory.lock, NULL);
+    process_memory.thread_count = 0;
+    memset(&process_memory.ended, 0, sizeof process_memory.ended);
+    process_memory.before = thread_memory.counters;
+    if (thread_memory.state == KNOWN_THREAD)
+        process_memory.threads[process_memory.thread_count++] = &thread_memory;
+    thread_memory.told_bytes = thread_memory.counters.kept_bytes;
+    process_memory.live_bytes = process_memory.peak_bytes = process_memory.phase_peak_bytes = 0;
+    thread_memory.is_sampling = 0;
+    allocation_sites_forked();
 }
 
 static int
-find_slots(struct dl_phdr_info *object, size_t size, void *data)
+process_memory_prepare(void)
 {
-    Slots *found = data;
-    if (object->dlpi_name == NULL || !is_libc10(object->dlpi_name))
+    if (process_memory.is_ready)
         return 0;
-    found->is_loaded = 1;
-    uintptr_t symbols = 0, names = 0, table = 0, calls_table = 0;
-    size_t table_size = 0, calls_table_size = 0;
-    for (ElfW(Half) i = 0; i < object->dlpi_phnum; i++) {
-        if (object->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        const ElfW(Dyn) *entry =
-            (const ElfW(Dyn) *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++) {
-            switch (entry->d_tag) {
-            case DT_SYMTAB: symbols = loaded_at(object, entry->d_un.d_ptr); break;
-            case DT_STRTAB: names = loaded_at(object, entry->d_un.d_ptr); break;
-            case DT_RELA: table = loaded_at(object, entry->d_un.d_ptr); break;
-            case DT_RELASZ: table_size = entry->d_un.d_val; break;
-            case DT_JMPREL: calls_table = loaded_at(object, entry->d_un.d_ptr); break;
-            case DT_PLTRELSZ: calls_table_size = entry->d_un.d_val; break;
-            default: break;
-            }
-        }
-    }
-    if (symbols == 0 || names == 0)
-        return 0;
-    find_slots_in(object, found, table, table == 0 ? 0 : table_size, symbols, names);
-    find_slots_in(object, found, calls_table, calls_table == 0 ? 0 : calls_table_size, symbols, names);
-    return 0;
-}
-
-static int
-slot_write(const Slot *slot, uintptr_t address)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)slot->place - (uintptr_t)slot->place % page);
-    if (slot->read_only && mprotect(start, page, PROT_READ | PROT_WRITE) < 0)
+    if (pthread_key_create(&process_memory.ends, memory_of_thread_ended) != 0 ||
+        pthread_atfork(NULL, NULL, memory_forked) != 0)
         return -1;
-    __atomic_store_n(slot->place, address, __ATOMIC_RELEASE);
-    if (slot->read_only)
-        mprotect(start, page, PROT_READ);
+    process_memory.is_ready = 1;
     return 0;
 }
-
-static void
-restore_slots(void)
-{
-    for (int i = 0; i < allocation_slots.count; i++) {
-        const Slot *slot = &allocation_slots.slots[i];
-        /* Another tool that came after us has the place now, and calls us: we go on passing on. */
-        if (__atomic_load_n(slot->place, __ATOMIC_ACQUIRE) == (uintptr_t)allocate_counted)
-            slot_write(slot, slot->before);
-    }
-    allocation_slots.count = 0;
-}
-
-/* NULL when libc10's allocations are counted from now on, else why not. */
-static const char *
-begin_counting(void)
-{
-    Slots found = {.allocate = posix_memalign};
-    dl_iterate_phdr(find_slots, &found);
-    if (!found.is_loaded)
-        return "torch is not loaded";
-    if (found.count == 0)
-        return "this build of torch does not allocate its tensors with posix_memalign";
-    allocate_uncounted = found.allocate;
-    allocation_slots = found;
-    for (int i = 0; i < found.count; i++) {
-        if (slot_write(&found.slots[i], (uintptr_t)allocate_counted) < 0) {
-            restore_slots();
-            return "the system does not let the addresses in libc10 be changed";
-        }
-    }
-    return NULL;
-}
-#else
-static const char *
-begin_counting(void)
-{
-    return "needs Linux on x86-64 or aarch64";
-}
-
-static void
-restore_slots(void)
-{
-}
-#endif
 
 #endif

@@ -151,7 +151,7 @@ recorder_start(Recorder *self, PyObject *nothing)
             self->has_home = 1;
             self->home_thread_id = PyThread_get_thread_ident();
         }
-        self->has_allocations |= allocations_counted > 0;
+        self->counted_kinds |= counted_kinds;
         self->started_ns = recorder_now_ns(self);
         self->run++;
         self->enabled = 1;
@@ -214,7 +214,7 @@ recorder_reset(Recorder *self, PyObject *nothing)
     self->places_lost = self->depth_lost = self->strands_lost = 0;
     self->out_of_order = self->unmatched_exits = self->unseen_suspensions = 0;
     self->profiled_ns = 0;
-    self->has_allocations = self->enabled && allocations_counted > 0;
+    self->counted_kinds = self->enabled ? counted_kinds : 0;
     self->started_ns = recorder_now_ns(self);
     release_now(&released);
     Py_RETURN_NONE;
@@ -353,9 +353,7 @@ static PyMethodDef core_functions[] = {
     {"watch_sigterm", watch_sigterm, METH_O, watch_sigterm_doc},
     {"sigterm_heard", sigterm_heard, METH_NOARGS, sigterm_heard_doc},
     {"unwatch_sigterm", unwatch_sigterm, METH_NOARGS, unwatch_sigterm_doc},
-    {"count_allocations", count_allocations, METH_NOARGS, count_allocations_doc},
-    {"stop_counting_allocations", stop_counting_allocations, METH_NOARGS, stop_counting_allocations_doc},
-    {"allocation_totals", allocation_totals, METH_NOARGS, allocation_totals_doc},
+    COUNTING_FUNCTIONS,
     {"executing", executing, METH_VARARGS, executing_doc},
     {"known_work", known_work, METH_NOARGS, known_work_doc},
     {"on_valgrind", on_valgrind, METH_NOARGS, on_valgrind_doc},

@@ -42,7 +42,7 @@ typedef struct Recorder {
     unsigned long home_thread_id; /* the thread that switched the recorder on first */
     int has_home;
     int suspends; /* its scopes may be inside generators and coroutines that stop and go on */
-    int has_allocations; /* they were counted at some time while it was on */
+    int counted_kinds; /* of allocations, at some time while it was on */
     struct Recorder *next_started, *next_alive;
 } Recorder;
 

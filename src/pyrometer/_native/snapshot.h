@@ -7,7 +7,7 @@
 /* What holds for a whole snapshot. */
 typedef struct {
     uint64_t now_ns;
-    int counted; /* whether allocations were */
+    int counted; /* the kinds of allocations that were */
 } Survey;
 
 static int
@@ -85,8 +85,7 @@ sum_allocations(Node *node)
     node->allocated_inside = node->allocated;
     for (Node *child = node->first_child; child != NULL; child = child->next_sibling) {
         sum_allocations(child);
-        node->allocated_inside.bytes += child->allocated_inside.bytes;
-        node->allocated_inside.calls += child->allocated_inside.calls;
+        counters_add(&node->allocated_inside, &child->allocated_inside);
     }
 }
 
@@ -98,15 +97,20 @@ flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, const Survey *survey, 
     PyObject *buckets = histogram_as_tuple(&node->histogram);
     if (buckets == NULL)
         return -1;
+    const Counters *inside = &node->allocated_inside;
+    int tensors = survey->counted & COUNTS_TENSORS, heap = survey->counted & COUNTS_HEAP,
+        python = survey->counted & COUNTS_PYTHON;
     PyObject *raw = Py_BuildValue(
-        "(nOKKKLLKLNLL)", parent, node->name, (unsigned long long)node->calls,
+        "(nOKKKLLKLNLLLLLLLL)", parent, node->name, (unsigned long long)node->calls,
         (unsigned long long)(node->open_calls + node->open_now),
         (unsigned long long)(node->total_ns + node->open_total_ns),
         node->calls ? (long long)node->min_ns : -1LL, node->calls ? (long long)node->max_ns : -1LL,
         (unsigned long long)(node->suspended_ns + node->open_suspended_ns),
         node->shared == NULL ? -1LL : (long long)shared_wall_at(node->shared, survey->now_ns), buckets,
-        survey->counted ? (long long)node->allocated_inside.bytes : -1LL,
-        survey->counted ? (long long)node->allocated_inside.calls : -1LL);
+        tensors ? (long long)inside->tensors.bytes : -1LL, tensors ? (long long)inside->tensors.calls : -1LL,
+        heap ? (long long)inside->heap.bytes : -1LL, heap ? (long long)inside->heap.calls : -1LL,
+        heap ? (long long)inside->freed_bytes : -1LL, heap ? (long long)inside->kept_bytes : 0LL,
+        python ? (long long)inside->python.bytes : -1LL, python ? (long long)inside->python.calls : -1LL);
     if (raw == NULL)
         return -1;
     int failed = PyList_Append(nodes, raw);
@@ -171,7 +175,7 @@ recorder_snapshot(Recorder *self, PyObject *nothing)
         strand_charge_if_own(self->strands[i]);
         sum_allocations(self->strands[i]->root);
     }
-    Survey survey = {.now_ns = now_ns, .counted = self->has_allocations};
+    Survey survey = {.now_ns = now_ns, .counted = self->counted_kinds};
     PyObject *strands = recorder_strands_as_list(self, &survey);
     note_open(self, now_ns, 0);
     if (collecting)

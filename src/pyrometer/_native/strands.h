@@ -12,18 +12,16 @@
 static inline void
 strand_charge(Strand *strand)
 {
-    if (LIKELY(thread_allocations.calls == strand->counted.calls))
+    if (LIKELY(thread_memory.counters.events == strand->counted.events))
         return;
     /* A strand that is taken over by another thread of the same id begins with that one's counters. */
-    if (thread_allocations.calls > strand->counted.calls) {
+    if (thread_memory.counters.events > strand->counted.events) {
         Py_ssize_t top = strand->depth;
         while (strand->frames[top].ghost)
             top--;
-        Allocations *allocated = &strand->frames[top].node->allocated;
-        allocated->bytes += thread_allocations.bytes - strand->counted.bytes;
-        allocated->calls += thread_allocations.calls - strand->counted.calls;
+        counters_charge(&strand->frames[top].node->allocated, &strand->counted);
     }
-    strand->counted = thread_allocations;
+    strand->counted = thread_memory.counters;
 }
 
 /* The counters of another thread cannot be read: what it allocated since its last scope is not seen. */
@@ -183,7 +181,7 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
     strand->root = root;
     strand->frames = frames;
     strand->capacity = 8;
-    strand->counted = thread_allocations;
+    strand->counted = thread_memory.counters;
     strand->threads = 1;
     return strand;
 }
@@ -347,7 +345,7 @@ recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *threa
             strand->parent == parent) {
             strand->ended = 0;
             strand->outer = NULL;
-            strand->counted = thread_allocations;
+            strand->counted = thread_memory.counters;
             return strand;
         }
     }

@@ -76,9 +76,9 @@ typedef struct Node {
     Shared *shared;             /* set in strands that hang under a scope */
     Shared *parallel_children;  /* where threads started here share their wall time */
     uint64_t calls, open_calls, total_ns, min_ns, max_ns, suspended_ns;
-    Allocations allocated;      /* by its own code; the children's are theirs */
+    Counters allocated;         /* by its own code; the children's are theirs */
     uint64_t open_now, open_total_ns, open_suspended_ns; /* used while a snapshot is taken */
-    Allocations allocated_inside; /* the children's included; used while a snapshot is taken */
+    Counters allocated_inside; /* the children's included; used while a snapshot is taken */
     Py_ssize_t snapshot_strand, snapshot_index;
     uint64_t references; /* positions, strands and suspended frames that stand on this node */
     Histogram histogram;
@@ -112,7 +112,7 @@ typedef struct Strand {
     Frame *frames;
     Py_ssize_t depth, capacity;
     Py_ssize_t owned; /* frames that have an owner */
-    Allocations counted; /* the thread's counters when they were last looked at here */
+    Counters counted; /* the thread's counters when they were last looked at here */
     uint64_t entries;
     uint64_t threads;
     int ended;
@@ -395,8 +395,7 @@ node_absorb(Strand *strand, Node *node, Node *twin)
     node->open_calls += twin->open_calls;
     node->total_ns += twin->total_ns;
     node->suspended_ns += twin->suspended_ns;
-    node->allocated.bytes += twin->allocated.bytes;
-    node->allocated.calls += twin->allocated.calls;
+    counters_add(&node->allocated, &twin->allocated);
     for (uint32_t i = 0; i < twin->histogram.capacity; i++)
         if (twin->histogram.keys[i])
             histogram_add(&node->histogram, twin->histogram.keys[i] - 1u, twin->histogram.counts[i]);

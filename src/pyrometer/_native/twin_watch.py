@@ -205,6 +205,10 @@ class Watch(LoopFollower):
         uncounted = (0,) * len(taken)
         return now_ns, taken, uncounted, uncounted
 
+    def memory(self) -> list[tuple[int, ...]]:
+        """What all threads have allocated and freed, by phase: nothing is counted here."""
+        return [(0,) * 9 for _ in self._scopes]
+
     # What is wrapped.
 
     def phased(  # noqa: PLR0917 - as in C

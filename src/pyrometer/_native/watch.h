@@ -8,6 +8,7 @@
 
 #include "allocations.h"
 #include "before.h"
+#include "phase_memory.h"
 #include "profiled.h"
 
 #define MAX_PHASES 32
@@ -85,8 +86,10 @@ typedef struct WatchThread {
     int found; /* what the functions the thread is in say: the same, unless a phase is held */
     int held;  /* inside a phase the program named itself: found ones do not take it over */
     int recount; /* began anew on another thread, which cannot see what this one has allocated */
-    uint64_t switched_ns, switched_bytes, switched_allocations;
+    uint64_t switched_ns;
+    Counters switched;
     uint64_t phase_ns[MAX_PHASES], phase_bytes[MAX_PHASES], phase_allocations[MAX_PHASES];
+    PhaseMemory phase_memory[MAX_PHASES];
     Py_ssize_t module_depth;
     OpenModule modules[MAX_MODULE_DEPTH];
     Scope *backward_path[MAX_MODULE_DEPTH]; /* open under the backward phase */
@@ -109,6 +112,7 @@ typedef struct Watch {
     Scope *untracked_forward; /* root calls without gradients, in the phase forward */
     Scope *recomputed;        /* modules called again by the backward pass */
     int phase_count;
+    PhaseMemory phase_memory[MAX_PHASES]; /* of threads that have begun anew */
     uint64_t hook_ns;
     uint64_t timed_backward_passes, timed_backward_ns;
     WatchThread *threads;
@@ -179,13 +183,14 @@ thread_begin_anew(WatchThread *thread, uint64_t now_ns)
     memset(thread->phase_ns, 0, sizeof thread->phase_ns);
     memset(thread->phase_bytes, 0, sizeof thread->phase_bytes);
     memset(thread->phase_allocations, 0, sizeof thread->phase_allocations);
+    phase_memory_add(thread->watch->phase_memory, thread->phase_memory, MAX_PHASES);
+    memset(thread->phase_memory, 0, sizeof thread->phase_memory);
 }
 
 static void
 thread_look_at_allocations(WatchThread *thread)
 {
-    thread->switched_bytes = thread_allocations.bytes;
-    thread->switched_allocations = thread_allocations.calls;
+    thread->switched = thread_memory.counters;
     thread->recount = 0;
 }
 
@@ -261,6 +266,15 @@ watch_begin_anew(Watch *watch)
         thread_look_at_allocations(here);
 }
 
+static void
+thread_charge_memory(WatchThread *thread, int phase)
+{
+    const Allocations *tensors = &thread_memory.counters.tensors;
+    thread->phase_bytes[phase] += tensors->bytes - thread->switched.tensors.bytes;
+    thread->phase_allocations[phase] += tensors->calls - thread->switched.tensors.calls;
+    phase_memory_charge(&thread->phase_memory[phase], &thread->switched);
+}
+
 /* Charge the time since the last switch to the phase it was spent in. Returns now. */
 static inline uint64_t
 thread_charge(WatchThread *thread)
@@ -271,11 +285,12 @@ thread_charge(WatchThread *thread)
         thread->phase_ns[phase] += now_ns - thread->switched_ns;
         thread->switched_ns = now_ns;
     }
-    if (LIKELY(!thread->recount)) {
-        thread->phase_bytes[phase] += thread_allocations.bytes - thread->switched_bytes;
-        thread->phase_allocations[phase] += thread_allocations.calls - thread->switched_allocations;
+    if (thread_memory.counters.events != thread->switched.events) {
+        if (LIKELY(!thread->recount))
+            thread_charge_memory(thread, phase);
+        thread_look_at_allocations(thread);
     }
-    thread_look_at_allocations(thread);
+    thread->recount = 0;
     return now_ns;
 }
 

@@ -135,6 +135,7 @@ static PyObject *
 watch_reset(Watch *self, PyObject *nothing)
 {
     watch_begin_anew(self);
+    memset(self->phase_memory, 0, sizeof self->phase_memory);
     watch_clear_entries(self);
     forget_marked(self);
     self->hook_ns = self->timed_backward_passes = self->timed_backward_ns = 0;
@@ -299,6 +300,19 @@ watch_take(Watch *self, PyObject *nothing)
 }
 
 static PyObject *
+watch_memory(Watch *self, PyObject *nothing)
+{
+    PhaseMemory sum[MAX_PHASES];
+    memcpy(sum, self->phase_memory, sizeof sum);
+    WatchThread *here = watch_thread(self);
+    if (here != NULL && self->active)
+        thread_charge(here);
+    for (const WatchThread *thread = self->threads; thread != NULL; thread = thread->next)
+        phase_memory_add(sum, thread->phase_memory, MAX_PHASES);
+    return phase_memory_as_list(sum, self->phase_count);
+}
+
+static PyObject *
 watch_set_tensor_type(Watch *self, PyObject *arguments)
 {
     PyObject *type, *unheard = Py_None;
@@ -371,6 +385,7 @@ static PyMethodDef watch_methods[] = {
     {"enter", (PyCFunction)watch_enter, METH_VARARGS, "Enter a phase on the calling thread; what it returns is for leave()."},
     {"leave", (PyCFunction)watch_leave, METH_O, "Undo an enter()."},
     {"take", (PyCFunction)watch_take, METH_NOARGS, "(now_ns, ns by phase, bytes, allocations) of the calling thread since the last take()."},
+    {"memory", (PyCFunction)watch_memory, METH_NOARGS, "What all threads have allocated and freed, by phase."},
     {"step_call", (PyCFunction)watch_step_call, METH_O, "The method of an optimizer that is its step, as a phase."},
     {"tell_steps", (PyCFunction)watch_tell_steps, METH_O, "What is called with an optimizer when its step ends a stretch that Python knows."},
     {"optimizer_begun", (PyCFunction)watch_optimizer_begun, METH_O, "torch says that an optimizer's step begins."},

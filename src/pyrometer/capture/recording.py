@@ -12,7 +12,7 @@ import threading
 from types import ModuleType, TracebackType
 
 from pyrometer._native import Recorder, Scope
-from pyrometer.capture import processes
+from pyrometer.capture import allocations, processes
 from pyrometer.capture.losses import failures, note_failure
 from pyrometer.capture.threads import ThreadHooks
 
@@ -62,6 +62,7 @@ def start() -> None:
             processes.begin()
         if _starts == 0:
             _hooks.install()
+            allocations.start()
         _starts += 1
         recorder.start()
         is_first = _starts == 1
@@ -84,11 +85,13 @@ def stop() -> None:
             _end_sampling()
             _hooks.remove()
             _leave_torch()
+            allocations.stop()
 
 
 def reset() -> None:
     """Forget everything recorded so far; scopes open now are not seen again."""
     recorder.reset()
+    allocations.reset()
     failures.clear()
     processes.begin()
     samples = sampling()

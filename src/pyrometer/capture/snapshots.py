@@ -83,7 +83,9 @@ def _child_losses() -> tuple[Loss, ...]:
 
 def _node(raw: "RawNode") -> ScopeNode:
     parent, name, calls, open_calls, total_ns, min_ns, max_ns, suspended_ns, wall_ns, buckets = raw[:10]
-    allocated_bytes, allocations = raw[10:]
+    allocated_bytes, allocations, heap_bytes, heap_allocations, freed_bytes, kept_bytes = raw[10:16]
+    python_bytes, python_allocations = raw[16:]
+    counts_heap, counts_objects = heap_allocations >= 0, python_allocations >= 0
     return ScopeNode(
         name=name,
         parent=None if parent < 0 else parent,
@@ -96,5 +98,11 @@ def _node(raw: "RawNode") -> ScopeNode:
         wall_ns=None if wall_ns < 0 else wall_ns,
         allocated_bytes=None if allocations < 0 else allocated_bytes,
         allocations=None if allocations < 0 else allocations,
+        heap_bytes=heap_bytes if counts_heap else None,
+        heap_allocations=heap_allocations if counts_heap else None,
+        freed_bytes=freed_bytes if counts_heap else None,
+        kept_bytes=kept_bytes if counts_heap else None,
+        python_bytes=python_bytes if counts_objects else None,
+        python_allocations=python_allocations if counts_objects else None,
         buckets=buckets,
     )

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pyrometer._native import Recorder, Watch, count_allocations, stop_counting_allocations
-from pyrometer.capture import memory
+from pyrometer._native import Recorder, Watch
+from pyrometer.capture import allocations, memory
 from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
-from pyrometer.capture.losses import note_failure, note_loss
+from pyrometer.capture.losses import note_failure
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.snapshots import strands_in
@@ -29,6 +29,7 @@ from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, is_traced, token_shape
 from pyrometer.capture.torch_optimizers import OptimizerHooks, OptimizerNames
 from pyrometer.capture.torch_steps import LoopStretch, StepFinder
+from pyrometer.record.allocations import ProcessAllocations
 from pyrometer.record.torch_run import OTHER, PHASES, TorchRun
 
 
@@ -112,10 +113,8 @@ class TorchWatch:
             raise
 
     def _install(self) -> None:
-        reason = count_allocations()
-        self._counts_bytes = reason is None
-        if reason is not None:
-            note_loss("memory", f"allocations of tensors are not counted: {reason}")
+        allocations.start()
+        self._counts_bytes = allocations.counts_tensors()
         self._watch.set_tensor_type(self._torch.Tensor, self._torch._C.DisableTorchFunction)  # noqa: SLF001
         self._watch.start()
         if self._groups is None:
@@ -145,7 +144,7 @@ class TorchWatch:
         self._finders.end()
         if self._recorder.enabled:
             self._recorder.stop()
-        stop_counting_allocations()
+        allocations.stop()
 
     def reset(self) -> None:
         """Forget what was seen so far."""
@@ -351,6 +350,11 @@ class TorchWatch:
         )
 
     # The record.
+
+    def allocations(self) -> ProcessAllocations | None:
+        """What the process has allocated so far, by phase too."""
+        by_phase = self._watch.memory()
+        return allocations.record(self._phases, by_phase, with_tensors=self._counts_bytes)
 
     def seen(self) -> Seen:
         """What was seen so far, from one look at the tree of calls."""

@@ -98,6 +98,10 @@ class Options:
     counters: bool
     cachegrind: bool
     cachegrind_scope: str | None
+    memory: bool
+    """Whether allocations are counted."""
+    python_memory: bool
+    """Whether small Python objects are, too."""
 
 
 def launch(target: Target, arguments: Sequence[str], options: Options) -> NoReturn:
@@ -140,6 +144,8 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         # Under valgrind the sampler would be counted too, and times mean nothing.
         sample_hz=options.sample_hz if counted is None else 0,
         native=options.native,
+        memory_counted=options.memory,
+        python_memory=options.python_memory,
         program_folder=None if sys.flags.safe_path else str(target.folder),
         checkpoint_interval_s=_checkpoint_interval_s(),
         counters=options.counters,

@@ -142,6 +142,20 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="The same, but count only inside scopes of that name."),
     ] = None,
+    memory: Annotated[
+        bool | None,
+        typer.Option(
+            "--memory/--no-memory", help="Count what is allocated, freed and live.", show_default=False
+        ),
+    ] = None,
+    python_memory: Annotated[
+        bool | None,
+        typer.Option(
+            "--python-memory/--no-python-memory",
+            help="Count Python objects up to 512 bytes too; by default with --deep only.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a program under the profiler, print the report, write the run file.
 
@@ -159,6 +173,7 @@ def run(
         )
     settings = load_run_settings(current_folder())
     quiet = settings.quiet if quiet is None else quiet
+    deep = settings.deep if deep is None else deep
     target = Target(script=None if module is not None else arguments[0], module=module)
     launch(
         target,
@@ -171,12 +186,14 @@ def run(
             window=settings.steps if steps is None else parse_steps("--steps", steps),
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
             live=(None if quiet else settings.live) if live is None else live,
-            deep=settings.deep if deep is None else deep,
+            deep=deep,
             baseline=baseline,
             sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
             native=settings.native if native is None else native,
             counters=counters,
             cachegrind=cachegrind or cachegrind_scope is not None,
             cachegrind_scope=cachegrind_scope,
+            memory=settings.memory if memory is None else memory,
+            python_memory=settings.python_memory or deep if python_memory is None else python_memory,
         ),
     )

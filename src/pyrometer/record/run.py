@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pyrometer.record.allocations import ProcessAllocations
 from pyrometer.record.counters import CounterRecord
 from pyrometer.record.limits import Limits
 from pyrometer.record.samples import StackSamples
@@ -128,6 +129,8 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     outcome: Outcome
     strands: Annotated[tuple[Strand, ...], msgspec.Meta(max_length=MAX_STRANDS)] = ()
     memory: Memory | None = None
+    allocations: ProcessAllocations | None = None
+    """None where they were not counted."""
     torch: TorchRun | None = None
     samples: StackSamples | None = None
     limits: Limits | None = None

@@ -6,6 +6,23 @@ from itertools import pairwise
 
 from pyrometer.record.values import MAX_NODES, ScopeNode, Strand
 
+_SET_TOGETHER = (
+    ("allocated_bytes", "allocations"),
+    ("heap_bytes", "heap_allocations", "freed_bytes", "kept_bytes"),
+    ("python_bytes", "python_allocations"),
+)
+_SUMS = {
+    "total_ns": "ns",
+    "allocated_bytes": "bytes",
+    "allocations": "allocations",
+    "heap_bytes": "bytes",
+    "heap_allocations": "allocations",
+    "freed_bytes": "bytes",
+    "python_bytes": "bytes",
+    "python_allocations": "allocations",
+}
+"""Of which a node has at least what its children have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -63,12 +80,15 @@ def _node_problems(node: ScopeNode, index: int, place: str) -> Iterator[Problem]
         yield Problem(place=place, text="min_ns and max_ns must be there exactly when calls is not 0")
     elif node.min_ns is not None and node.max_ns is not None and node.min_ns > node.max_ns:
         yield Problem(place=f"{place}.min_ns", text=f"min_ns {node.min_ns} is more than max_ns {node.max_ns}")
-    if (node.allocated_bytes is None) != (node.allocations is None):
-        yield Problem(place=place, text="allocated_bytes and allocations must be there both or neither")
+    for fields in _SET_TOGETHER:
+        if len({getattr(node, field) is None for field in fields}) > 1:
+            together = f"{', '.join(fields[:-1])} and {fields[-1]}"
+            all_or_none = "both or neither" if len(fields) == 2 else "all or none"
+            yield Problem(place=place, text=f"{together} must be there {all_or_none}")
 
 
 def _sum_problems(strand: Strand, place: str) -> Iterator[Problem]:
-    for field, unit in (("total_ns", "ns"), ("allocated_bytes", "bytes"), ("allocations", "allocations")):
+    for field, unit in _SUMS.items():
         own = [getattr(node, field) or 0 for node in strand.nodes]
         inside = [0] * len(own)
         for node, figure in zip(strand.nodes, own, strict=True):

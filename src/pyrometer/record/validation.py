@@ -8,6 +8,7 @@ import calendar
 import re
 from collections.abc import Iterator
 
+from pyrometer.record.allocations_validation import allocations_problems
 from pyrometer.record.counters_validation import counters_problems
 from pyrometer.record.limits_validation import limits_problems
 from pyrometer.record.run import Memory, Run
@@ -36,6 +37,8 @@ def _problems(run: Run) -> Iterator[Problem]:
     yield from strand_problems(run.strands, "$.strands")
     if run.memory is not None:
         yield from _memory_problems(run.memory, "$.memory")
+    if run.allocations is not None:
+        yield from allocations_problems(run.allocations, "$.allocations")
     if run.torch is not None:
         yield from torch_problems(run.torch, "$.torch")
     if run.samples is not None:

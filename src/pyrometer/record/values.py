@@ -10,6 +10,7 @@ MAX_STRANDS = 8_192
 MAX_BUCKET = 2_047
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+SignedCount = Annotated[int, msgspec.Meta(ge=-(2**63) + 1, le=2**63 - 1)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Bucket = Annotated[int, msgspec.Meta(ge=0, le=MAX_BUCKET)]
 BucketCalls = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -45,6 +46,16 @@ class ScopeNode(Value, frozen=True, kw_only=True):
     """Bytes of torch's CPU tensors allocated inside, on the same thread; None where not counted."""
     allocations: Count | None = None
     """How many; set together with ``allocated_bytes``."""
+    heap_bytes: Count | None = None
+    """Bytes of the rest of the heap allocated inside, on the same thread; the four are set together."""
+    heap_allocations: Count | None = None
+    freed_bytes: Count | None = None
+    """Bytes freed inside, of tensors too; as large as the blocks were."""
+    kept_bytes: SignedCount | None = None
+    """Allocated inside less freed inside, as large as the blocks are; negative when more was freed."""
+    python_bytes: Count | None = None
+    """Bytes of Python objects up to 512 bytes each; set together with ``python_allocations``."""
+    python_allocations: Count | None = None
     buckets: Annotated[tuple[tuple[Bucket, BucketCalls], ...], msgspec.Meta(max_length=MAX_BUCKET + 1)] = ()
     """(bucket, calls) pairs in ascending order, ``calls`` in all; see ``pyrometer.stats.buckets``."""
 

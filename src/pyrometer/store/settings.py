@@ -34,6 +34,10 @@ class RunSettings:
     """How often the program's stacks are looked at; 0: never."""
     native: bool = False
     """Whether the native functions in them are asked for."""
+    memory: bool = True
+    """Whether to count what is allocated."""
+    python_memory: bool = False
+    """Whether to count small Python objects too."""
 
 
 MAX_SAMPLE_HZ = 10_000
@@ -45,6 +49,8 @@ _ALLOWED = {
     "report": "true or false",
     "live": "true or false",
     "deep": "true or false",
+    "memory": "true or false",
+    "python_memory": "true or false",
     "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
     "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
     "sample_hz": f"a number of looks a second from 1 to {MAX_SAMPLE_HZ:,}, or 0 for none",

@@ -1,0 +1,277 @@
+/* The functions that stand in the places of malloc and its like while allocations are counted. */
+#ifndef PYROMETER_HEAP_H
+#define PYROMETER_HEAP_H
+
+#include "allocation_sites.h"
+#include "slots.h"
+
+#if SLOTS_CAN_BE_FOUND
+
+/* How large a block is. glibc keeps that in the word before it, with three flags; asking it for the
+ * word takes as long as all the rest of our counting. Read there only if that was tried and found true. */
+static int sizes_are_before_blocks;
+
+static inline size_t
+size_before_block(const void *block)
+{
+    const size_t *place = block;
+    __asm__("" : "+r"(place)); /* the compiler knows what malloc gives, and that nothing is before it */
+    size_t word = place[-1];
+    return (word & ~(size_t)7) - (word & 2 ? 2 : 1) * sizeof(size_t);
+}
+
+static inline size_t
+usable_size(void *block)
+{
+    return LIKELY(sizes_are_before_blocks) ? size_before_block(block) : malloc_usable_size(block);
+}
+
+static void
+try_sizes_before_blocks(void)
+{
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+    Dl_info found;
+    int is_glibc = dladdr((void *)malloc, &found) != 0 && strncmp(file_name(found.dli_fname), "libc.so.6", 9) == 0;
+    for (size_t size = 1; is_glibc && size < (4u << 20); size = size * 3 + 1) {
+        void *block = malloc(size);
+        is_glibc = block != NULL && malloc_usable_size(block) == size_before_block(block);
+        free(block);
+    }
+    sizes_are_before_blocks = is_glibc;
+#endif
+}
+
+/* What does not happen at every allocation: none of it shows in errno. */
+static __attribute__((noinline)) void
+allocated_slowly(size_t size)
+{
+    int error = errno;
+    if (thread_memory.state != KNOWN_THREAD)
+        meet_thread();
+    tell_kept();
+    sample_allocation(size);
+    errno = error;
+}
+
+static __attribute__((noinline)) void
+freed_slowly(void)
+{
+    if (thread_memory.state != KNOWN_THREAD)
+        meet_thread();
+    tell_kept();
+}
+
+static inline void
+note_allocated(Allocations *kind, void *block, size_t size)
+{
+    kind->bytes += size;
+    kind->calls++;
+    thread_memory.counters.events++;
+    thread_memory.counters.kept_bytes += (int64_t)usable_size(block);
+    thread_memory.until_sample -= (int64_t)size;
+    if (UNLIKELY(thread_memory.until_sample < 0 ||
+                 thread_memory.counters.kept_bytes - thread_memory.told_bytes > UNTOLD_BYTES))
+        allocated_slowly(size);
+}
+
+static inline void
+note_freed(size_t usable)
+{
+    thread_memory.counters.events++;
+    thread_memory.counters.freed_bytes += usable;
+    thread_memory.counters.kept_bytes -= (int64_t)usable;
+    if (UNLIKELY(thread_memory.counters.kept_bytes - thread_memory.told_bytes < -UNTOLD_BYTES ||
+                 thread_memory.state != KNOWN_THREAD))
+        freed_slowly();
+}
+
+static void *
+counted_malloc(size_t size)
+{
+    void *block = malloc(size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap, block, size);
+    return block;
+}
+
+static void *
+counted_calloc(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap, block, count * size);
+    return block;
+}
+
+static void
+counted_free(void *block)
+{
+    if (LIKELY(block != NULL))
+        note_freed(usable_size(block));
+    free(block);
+}
+
+/* The old block is freed and the new one allocated, wherever that is. */
+static void *
+counted_realloc(void *block, size_t size)
+{
+    size_t before = block == NULL ? 0 : usable_size(block);
+    void *moved = realloc(block, size);
+    if (UNLIKELY(moved == NULL && size != 0))
+        return NULL;
+    if (block != NULL)
+        note_freed(before);
+    if (LIKELY(moved != NULL))
+        note_allocated(&thread_memory.counters.heap, moved, size);
+    return moved;
+}
+
+static void *
+counted_reallocarray(void *block, size_t count, size_t size)
+{
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return counted_realloc(block, whole);
+}
+
+static int
+counted_posix_memalign(void **pointer, size_t alignment, size_t size)
+{
+    int failed = posix_memalign(pointer, alignment, size);
+    if (LIKELY(!failed))
+        note_allocated(&thread_memory.counters.heap, *pointer, size);
+    return failed;
+}
+
+/* As libc10 calls it: for tensors, and nothing else. */
+static int
+counted_tensor(void **pointer, size_t alignment, size_t size)
+{
+    int failed = posix_memalign(pointer, alignment, size);
+    if (LIKELY(!failed))
+        note_allocated(&thread_memory.counters.tensors, *pointer, size);
+    return failed;
+}
+
+static void *
+counted_aligned_alloc(size_t alignment, size_t size)
+{
+    void *block = aligned_alloc(alignment, size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap, block, size);
+    return block;
+}
+
+static void *
+counted_memalign(size_t alignment, size_t size)
+{
+    void *block = memalign(alignment, size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap, block, size);
+    return block;
+}
+
+static const Replaced *
+replaced_functions(void)
+{
+    static Replaced functions[9];
+    if (functions[0].name == NULL) {
+        uintptr_t tensor = (uintptr_t)counted_tensor;
+        functions[1] = (Replaced){"calloc", (uintptr_t)calloc, (uintptr_t)counted_calloc, 0};
+        functions[2] = (Replaced){"realloc", (uintptr_t)realloc, (uintptr_t)counted_realloc, 0};
+        functions[3] = (Replaced){"free", (uintptr_t)free, (uintptr_t)counted_free, 0};
+        functions[4] =
+            (Replaced){"posix_memalign", (uintptr_t)posix_memalign, (uintptr_t)counted_posix_memalign, tensor};
+        functions[5] =
+            (Replaced){"aligned_alloc", (uintptr_t)aligned_alloc, (uintptr_t)counted_aligned_alloc, 0};
+        functions[6] = (Replaced){"memalign", (uintptr_t)memalign, (uintptr_t)counted_memalign, 0};
+        functions[7] =
+            (Replaced){"reallocarray", (uintptr_t)reallocarray, (uintptr_t)counted_reallocarray, 0};
+        functions[0] = (Replaced){"malloc", (uintptr_t)malloc, (uintptr_t)counted_malloc, 0};
+    }
+    return functions;
+}
+
+/* NULL when tensors are counted too, else why not. */
+static const char *
+uncounted_tensors(void)
+{
+    if (!slots.has_libc10)
+        return "torch is not loaded";
+    for (size_t i = 0; i < slots.count; i++)
+        if (slots.slots[i].is_tensors)
+            return NULL;
+    return "this build of torch does not allocate its tensors with posix_memalign";
+}
+
+static void
+note_counted_kinds(void)
+{
+    counted_kinds = (counted_kinds & COUNTS_PYTHON) | COUNTS_HEAP |
+                    (uncounted_tensors() == NULL ? COUNTS_TENSORS : 0);
+}
+
+/* NULL when allocations are counted from now on, else why not. */
+static const char *
+begin_counting(void)
+{
+    if (process_memory_prepare() != 0)
+        return "the system has no room for one more key of threads";
+    try_sizes_before_blocks();
+    slots_on();
+    if (slots.count == 0)
+        return "no loaded library takes malloc from the system's";
+    if (slots.refused == slots.count) {
+        slots_off();
+        return "the system does not let the addresses of libraries be changed";
+    }
+    note_counted_kinds();
+    return NULL;
+}
+
+static void
+end_counting(void)
+{
+    slots_off();
+    tell_kept();
+    counted_kinds &= COUNTS_PYTHON;
+}
+
+/* Whether libraries were loaded since the last look; then they count too. Called with the GIL. */
+static int
+count_in_new_libraries(void)
+{
+    if (allocations_counted == 0 || !find_slots())
+        return 0;
+    note_counted_kinds();
+    return 1;
+}
+#else
+static const char *
+uncounted_tensors(void)
+{
+    return "needs Linux on x86-64 or aarch64";
+}
+
+static const char *
+begin_counting(void)
+{
+    return uncounted_tensors();
+}
+
+static void
+end_counting(void)
+{
+}
+
+static int
+count_in_new_libraries(void)
+{
+    return 0;
+}
+#endif
+
+#endif
