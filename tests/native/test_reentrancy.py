@@ -104,12 +104,8 @@ def test_ctrl_c_that_comes_while_we_work_is_not_lost(
 
     class Interrupted(type(threading.current_thread())):  # type: ignore[misc]
         @property
-        def name(self) -> str:
+        def _pyrometer_position(self) -> None:  # asked for when a thread is first met
             signal.raise_signal(signal.SIGINT)
-            return "never"
-
-        @name.setter
-        def name(self, value: str) -> None: ...
 
     monkeypatch.setattr(threading.current_thread(), "__class__", Interrupted)
     with pytest.raises(KeyboardInterrupt), recorder.scope("a"):
