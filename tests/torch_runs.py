@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Shapes, Use
 from pyrometer.record.run import Loss, Memory, Run
 from pyrometer.record.torch_run import (
     FORWARD_WITHOUT_GRADIENTS,
@@ -560,6 +561,79 @@ def hostile_torch_run() -> Run:
     )
 
 
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def net_operators() -> Operators:
+    """Two steps of 12 ms, 8 ms of the 24 in operators: products for 7, the rest small."""
+    origins = (
+        Origin("call", "forward", "model.layers.0", None),
+        Origin("call", "forward", "model.layers.2", "train"),
+        Origin("backward", "backward", "model.layers.2", "train"),
+        Origin("accumulation", "backward", None, None),
+        Origin("call", "optimizer", None, None),
+        Origin("call", None, None, None),
+    )
+    shapes = (Shapes("[256] [32, 64] [64, 256]", 1), Shapes("[10] [32, 256] [256, 10]", 1))
+    operators = (
+        Operator(
+            name="aten::addmm",
+            calls=4,
+            total_ns=4_100 * US,
+            self_ns=4_000 * US,
+            shaped_calls=2,
+            flops=1_212_416,
+            input_bytes=150_568,
+            shapes=shapes,
+        ),
+        Operator(
+            name="aten::mm", calls=6, total_ns=3_000 * US, self_ns=3_000 * US, shaped_calls=3, flops=98_304
+        ),
+        Operator(name="aten::add_", calls=8, total_ns=800 * US, self_ns=800 * US),
+        Operator(name=f"{ENGINE}AddmmBackward0", calls=4, total_ns=3_150 * US, self_ns=150 * US),
+        Operator(
+            name="aten::item", calls=1, total_ns=50 * US, self_ns=50 * US, shaped_calls=1, input_bytes=4
+        ),
+    )
+    uses = (
+        Use(0, 0, 2, 2_500 * US),
+        Use(0, 1, 2, 1_500 * US),
+        Use(1, 2, 6, 3_000 * US),
+        Use(2, 4, 6, 700 * US),
+        Use(2, 3, 2, 100 * US),
+        Use(3, 2, 4, 150 * US),
+        Use(4, 5, 1, 50 * US),
+    )
+    window = OperatorWindow(
+        kind="training",
+        label="Adam",
+        first_step=12,
+        steps=2,
+        total_ns=24 * MS,
+        covered_ns=8 * MS,
+        thread_covered_ns=8 * MS,
+        events=23,
+        operators=operators,
+        origins=origins,
+        uses=uses,
+    )
+    return Operators(asked_steps=5, left_out_steps=5, windows=(window,))
+
+
+def operators_run(operators: Operators) -> Run:
+    """``training_run``, asked for operators."""
+    run = training_run()
+    assert run.torch is not None
+    return msgspec.structs.replace(run, torch=msgspec.structs.replace(run.torch, operators=operators))
+
+
+def no_operators() -> Operators:
+    """Asked for, and not to be had."""
+    return Operators(
+        asked_steps=5, reason="the program uses torch.profiler itself, which there can be only one of"
+    )
+
+
 def with_scopes(run: Run) -> Run:
     """The same run of a program that also marks a scope of its own."""
     return msgspec.structs.replace(
@@ -584,5 +658,7 @@ TORCH_RUNS: dict[str, Callable[[], Run]] = {
     "marked": marked_run,
     "long": long_run,
     "hostile-torch": hostile_torch_run,
+    "operators": lambda: operators_run(net_operators()),
+    "operators-none": lambda: operators_run(no_operators()),
     "training-with-scopes": lambda: with_scopes(training_run()),
 }

@@ -41,6 +41,7 @@ from pyrometer.record.samples import StackSamples
 from pyrometer.record.values import Strand
 from pyrometer.store.limits_files import KeptLimitsError, limits_path, read_limits
 from pyrometer.store.run_files import current_folder, default_run_path, read_run, resolve_output, write_run
+from pyrometer.store.trace_files import write_trace
 
 if TYPE_CHECKING:
     from pyrometer.analysis.results import Results
@@ -191,6 +192,7 @@ class Session:
         quiet: bool = False,
         live: LiveLine | None = None,
         baseline: str | None = None,
+        trace: str | None = None,
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
         self.facts = facts
@@ -200,6 +202,7 @@ class Session:
         self._quiet = quiet
         self._live = live
         self._baseline = baseline
+        self._trace = trace
         self._process_id = os.getpid()
         self._ended = False
         self._run: Run | None = None
@@ -301,6 +304,22 @@ class Session:
         if not self._quiet:
             for path in self._written:
                 say(f"run written to {path}")
+        if self._trace is not None:
+            self._write_trace(Path(self._trace))
+
+    def _write_trace(self, path: Path) -> None:
+        try:
+            watch = recording.torch_watch()
+            pieces = None if watch is None else watch.trace()
+            if pieces is None:
+                say("no trace: the program did not use PyTorch")
+                return
+            write_trace(pieces, path)
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
+            say(f"the trace could not be written: {describe(error)}")
+        else:
+            if not self._quiet:
+                say(f"trace written to {path}")
 
     def _report(self, run: Run) -> None:
         with contextlib.ExitStack() as until_shown:
@@ -365,6 +384,8 @@ def start_launched(
     quiet: bool,
     live: bool | None,
     deep: bool,  # noqa: ARG001 - for the parts that are on only then
+    ops: int,
+    trace: str | None,
     baseline: str | None,
     warmup: int | None,
     window: tuple[int, int | None] | None,
@@ -388,8 +409,14 @@ def start_launched(
     line = open_line(wanted=live, quiet=quiet)
     sampling.configure(sample_hz, native=native)
     allocations.configure(counted=memory_counted, python_objects=python_memory)
-    torch_watch.configure(warmup=warmup, window=window and tuple(window), live=line)
     counting.configure(hardware=counters, callgrind=cachegrind)
+    torch_watch.configure(
+        warmup=warmup,
+        window=window and tuple(window),
+        live=line,
+        ops=ops,
+        keeps_events=trace is not None,
+    )
     session = Session(
         facts,
         output=Path(output),
@@ -398,6 +425,7 @@ def start_launched(
         quiet=quiet,
         live=line,
         baseline=baseline,
+        trace=trace,
         checkpoint_interval_s=checkpoint_interval_s,
     )
     session.start()

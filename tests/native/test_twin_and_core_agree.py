@@ -1,5 +1,6 @@
 """Any program, run on both recorders with the same clock, gives the same record to the nanosecond."""
 
+from collections import Counter
 from collections.abc import Generator
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any
@@ -111,13 +112,20 @@ class Machine:
             pass
 
 
+def logged_ns(recorder: Any) -> Counter[str]:
+    """By name, from single calls; in how many stretches of no length is each recorder's own affair."""
+    calls, _ = recorder.take_log()
+    return sum((Counter({name: end - start}) for name, _, _, start, end in calls), Counter())
+
+
 def record_of(implementation: str, program: list[Step]) -> tuple[Any, ...]:
     clock = Clock()
     recorder = load(implementation).Recorder(clock=clock)
     recorder.start()
+    recorder.start_log(1_000)
     machine = Machine(recorder, clock)
     machine.run(program)
-    running = seen(recorder)
+    running = seen(recorder), logged_ns(recorder)
     recorder.stop()
     assert_conserved(recorder)
     snapshot = recorder.snapshot()

@@ -23,10 +23,10 @@ def stored(name: str) -> Run:
 
 def test_there_are_stored_runs_of_the_first_version() -> None:
     assert [name for name in STORED_RUNS if name.startswith("v1/")] == [
-        "v1/allocations.json",
         "v1/classifier.json",
         "v1/counters.json",
         "v1/open-and-suspended.json",
+        "v1/operators.json",
         "v1/recursion-and-overflow.json.gz",
         "v1/terminated-server.json",
         "v1/threads.json",
@@ -72,3 +72,13 @@ def test_the_stored_run_with_recursion_counts_its_calls_all_and_its_time_once() 
     assert results["fib"].calls == 109
     assert results["fib"].total_ns <= results["warm_up"].total_ns
     assert results["(other)"].calls == results.losses[0].count
+
+
+def test_the_stored_run_with_operators_says_what_each_took_and_for_whom() -> None:
+    torch = build_results(stored("v1/operators.json")).torch
+    assert torch is not None
+    assert torch.operators is not None
+    (window,) = torch.operators.windows
+    assert [row.name for row in window.rows[:2]] == ["aten::addmm", "aten::mm"]
+    assert sum(row.share for row in window.rows) + window.outside_share == pytest.approx(1)
+    assert [origin.module for origin in window.rows[0].origins] == ["model.layers.0", "model.layers.2"]

@@ -175,3 +175,37 @@ def test_more_nodes_of_torch_than_a_run_may_have_are_refused() -> None:
     nodes = [{"name": "x"}] * 20_001
     strand = {"thread_id": 1, "thread_name": "main", "nodes": nodes}
     assert "40002 nodes are more than the 40000" in refusal(change(DOCUMENT, "torch.calls", [strand] * 2))
+
+
+@pytest.mark.parametrize(
+    ("changed_place", "value", "problem", "place"),
+    [
+        ("kind", "resting", "'resting' is none of training, forward, generation, marked", ".kind"),
+        ("steps", 0, "a window holds at least one step", ".steps"),
+        ("covered_ns", 121, "the operators take 120 ns in all, covered_ns is 121", ".operators"),
+        (
+            "thread_covered_ns",
+            121,
+            "121 ns are more than were covered in all, or than the steps took",
+            ".thread_covered_ns",
+        ),
+        ("events", 7, "the operators were called 6 times, events is 7", ".operators"),
+        ("operators.0.total_ns", 89, "90 ns are more than its total of 89", ".operators[0].self_ns"),
+        ("operators.0.shaped_calls", 1, "2 calls are more than the 1 looked at", ".operators[0].shapes"),
+        (
+            "origins.0.0",
+            "magic",
+            "'magic' is none of call, backward, accumulation",
+            ".origins[0].kind",
+        ),
+        ("uses.0.0", 2, "there is no operator 2, or no origin 0", ".uses[0]"),
+        ("uses.1.1", 3, "there is no operator 0, or no origin 3", ".uses[1]"),
+        ("uses.1.2", 2, "its uses are 5 calls of 90 ns, not 4 of 90", ".operators[0]"),
+        ("uses.2.3", 29, "its uses are 2 calls of 29 ns, not 2 of 30", ".operators[1]"),
+    ],
+)
+def test_operators_that_do_not_add_up_are_refused(
+    changed_place: str, value: Any, problem: str, place: str
+) -> None:
+    line = refusal(change(DOCUMENT, f"torch.operators.windows.0.{changed_place}", value))
+    assert line == f"train.json: {problem} (at $.torch.operators.windows[0]{place})"

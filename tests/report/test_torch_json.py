@@ -10,7 +10,9 @@ from pyrometer.record.run import Run
 from pyrometer.report import render_json, torch_json
 from tests.torch_runs import TORCH_RUNS, generation_run, gpu_run, marked_run, no_steps_run, training_run
 
-GOLDEN_RUNS = ("training", "evaluation", "generation-cached", "workers-slow", "no-steps", "compiled", "gpu")
+GOLDEN_RUNS = (
+    "training", "evaluation", "generation-cached", "workers-slow", "no-steps", "compiled", "gpu", "operators",
+)  # fmt: skip
 
 
 def read(run: Run) -> dict[str, Any]:

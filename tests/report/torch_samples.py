@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Shapes, Use
 from pyrometer.record.run import Memory, Run
 from pyrometer.record.torch_run import (
     Compilation,
@@ -92,6 +93,33 @@ def torch_run_named(name: str) -> Run:
         ),
         compilation=Compilation(
             graphs=1, graph_breaks=2, recompilations=0, compile_ns=S, break_reasons=((name, 2),)
+        ),
+        operators=Operators(
+            asked_steps=1,
+            windows=(
+                OperatorWindow(
+                    kind="training",
+                    label=name,
+                    first_step=1,
+                    steps=1,
+                    total_ns=MS,
+                    covered_ns=MS,
+                    thread_covered_ns=MS,
+                    events=1,
+                    operators=(
+                        Operator(
+                            name=name,
+                            calls=1,
+                            total_ns=MS,
+                            self_ns=MS,
+                            shaped_calls=1,
+                            shapes=(Shapes(name, 1),),
+                        ),
+                    ),
+                    origins=(Origin("backward", name, name, name),),
+                    uses=(Use(0, 0, 1, MS),),
+                ),
+            ),
         ),
     )
     return msgspec.structs.replace(

@@ -132,6 +132,7 @@ recorder_dealloc(Recorder *self)
     free(self->strands);
     shared_free(self->ground);
     Py_XDECREF(self->clock);
+    call_log_free(self->log);
     Py_TYPE(self)->tp_free((PyObject *)self);
     release_now(&released);
 }
@@ -309,6 +310,49 @@ recorder_leave_position(Recorder *self, PyObject *nothing)
 }
 
 static PyObject *
+recorder_now(Recorder *self, PyObject *nothing)
+{
+    clock_calibrate();
+    return PyLong_FromUnsignedLongLong(recorder_now_ns(self));
+}
+
+static PyObject *
+recorder_start_log(Recorder *self, PyObject *limit)
+{
+    size_t most = PyLong_AsSize_t(limit);
+    if (most == (size_t)-1 && PyErr_Occurred())
+        return NULL;
+    CallLog *log = call_log_new(most);
+    if (log == NULL)
+        return PyErr_NoMemory();
+    call_log_free(self->log);
+    self->log = log;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+recorder_take_log(Recorder *self, PyObject *nothing)
+{
+    CallLog *log = self->log;
+    if (log == NULL)
+        return Py_BuildValue("([]i)", 0);
+    uint64_t now_ns = recorder_now_ns(self);
+    self->log = NULL;
+    for (Py_ssize_t i = 0; i < self->strand_count; i++) {
+        const Strand *strand = self->strands[i];
+        for (Py_ssize_t depth = strand->depth; depth > 0; depth--) {
+            const Frame *frame = &strand->frames[depth];
+            if (!frame->ghost)
+                call_log_add(log, frame->node->name, strand->thread_id, depth, frame->slice_start_ns, now_ns);
+        }
+    }
+    PyObject *calls = call_log_as_list(log);
+    unsigned long long lost = log->lost;
+    call_log_free(log);
+    return calls == NULL ? NULL : Py_BuildValue("(NK)", calls, lost);
+}
+
+static PyObject *
 recorder_get_enabled(Recorder *self, void *closure)
 {
     return PyBool_FromLong(self->enabled);
@@ -323,6 +367,9 @@ static PyMethodDef recorder_methods[] = {
     {"position", (PyCFunction)recorder_position, METH_NOARGS, "Where the calling thread is now, for a thread it starts; None outside any scope."},
     {"enter_position", (PyCFunction)recorder_enter_position, METH_O, "From now on the calling thread works for the scope at the position; False if it cannot."},
     {"leave_position", (PyCFunction)recorder_leave_position, METH_NOARGS, "Undo the last enter_position of the calling thread."},
+    {"now", (PyCFunction)recorder_now, METH_NOARGS, "What its clock says, in nanoseconds."},
+    {"start_log", (PyCFunction)recorder_start_log, METH_O, "Keep single calls from now on, so many at most; what was kept is forgotten."},
+    {"take_log", (PyCFunction)recorder_take_log, METH_NOARGS, "(calls, how many found no room); those still open end now, and no more are kept."},
     {"snapshot", (PyCFunction)recorder_snapshot, METH_NOARGS, "Everything recorded so far, open scopes included, as plain values."},
     {NULL},
 };

@@ -2,6 +2,7 @@
 #ifndef PYROMETER_RECORDER_H
 #define PYROMETER_RECORDER_H
 
+#include "call_log.h"
 #include "clock.h"
 #include "tree.h"
 
@@ -43,6 +44,7 @@ typedef struct Recorder {
     int has_home;
     int suspends; /* its scopes may be inside generators and coroutines that stop and go on */
     int counted_kinds; /* of allocations, at some time while it was on */
+    CallLog *log; /* single calls, while they are asked for; or NULL */
     struct Recorder *next_started, *next_alive;
 } Recorder;
 

@@ -82,12 +82,23 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     return frame;
 }
 
+/* What the frame has been at since its slice began, if single calls are asked for. */
+static inline void
+strand_log(const Strand *strand, const Frame *frame, uint64_t now_ns)
+{
+    CallLog *log = LIKELY(strand->recorder != NULL) ? strand->recorder->log : NULL;
+    if (UNLIKELY(log != NULL && !frame->ghost))
+        call_log_add(log, frame->node->name, strand->thread_id, frame - strand->frames,
+                     frame->slice_start_ns, now_ns);
+}
+
 /* Ends the innermost open call: counted, or as one that was left open. Returns the frame's
  * reference to its owner, if it has one, for the caller to give back. */
 static inline PyObject *
 strand_pop(Strand *strand, uint64_t now_ns, int completed)
 {
     Frame *frame = &strand->frames[strand->depth--];
+    strand_log(strand, frame, now_ns);
     frame_end_slice(frame, now_ns);
     if (LIKELY(completed))
         node_record_call(frame->node, frame->active_ns);

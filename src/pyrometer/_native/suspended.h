@@ -129,6 +129,7 @@ recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t
     PyObject *held[length];
     for (Py_ssize_t i = length - 1; i >= 0; i--) {
         Frame *frame = &strand->frames[index + i];
+        strand_log(strand, frame, now_ns);
         frame_end_slice(frame, now_ns);
         frame->suspended_at_ns = now_ns;
         frame->node->references += !frame->ghost;

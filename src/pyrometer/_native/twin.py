@@ -21,7 +21,9 @@ from pyrometer._native import suspension
 from pyrometer._native.threads import describe_current_thread
 from pyrometer._native.twin_tree import (
     OTHER,
+    CallLog,
     Frame,
+    LoggedCall,
     Node,
     Position,
     Shared,
@@ -101,6 +103,7 @@ class Recorder:
         self._profiled_ns = 0
         self._started_ns = 0
         self._home_thread_id: int | None = None
+        self._log: CallLog | None = None
         self._run = 0  # changes whenever what is open is left: a call open since before is not left again
         self._clear()
 
@@ -255,6 +258,7 @@ class Recorder:
         # Threads that hang nowhere share the ground, but for the one that switched the recorder on.
         ground = None if thread_id == self._home_thread_id else self._ground
         strand = Strand(thread_id, thread_name, position, ground)
+        strand.log = self._log
         self._strands.append(strand)
         self._note_thread_end(strand)
         return strand
@@ -398,6 +402,9 @@ class Recorder:
                 break
 
     def _take_off(self, strand: Strand, index: int, now_ns: int) -> None:
+        if self._log is not None:
+            for depth in range(len(strand.frames) - 1, index - 1, -1):
+                self._log.add(strand, depth, now_ns)
         frames = strand.frames[index:]
         del strand.frames[index:]
         for frame in reversed(frames):
@@ -419,6 +426,36 @@ class Recorder:
                 self._take_off(strand, index, self._clock())
         if owner is not None and owner in self._suspended:
             self.resume(owner)
+
+    # Single calls.
+
+    def now(self) -> int:
+        """What its clock says, in nanoseconds."""
+        return self._clock()
+
+    @_locked
+    def start_log(self, limit: int) -> None:
+        """Keep single calls from now on, ``limit`` at most; what was kept is forgotten."""
+        self._log = CallLog(limit)
+        for strand in self._strands:
+            strand.log = self._log
+
+    @_locked
+    def take_log(self) -> tuple[list[LoggedCall], int]:
+        """(calls, how many found no room); those still open end now, and no more are kept.
+
+        A call is (name, thread, depth, start, end); one that was suspended in between is several.
+        They stand in the order they ended.
+        """
+        log, self._log = self._log, None
+        if log is None:
+            return [], 0
+        now_ns = self._clock()
+        for strand in self._strands:
+            strand.log = None
+            for depth in range(len(strand.frames) - 1, 0, -1):
+                log.add(strand, depth, now_ns)
+        return log.calls, log.lost
 
     # Reading.
 

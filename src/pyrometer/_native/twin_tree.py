@@ -176,10 +176,36 @@ class Frame:
             self.node.shared.leave(now_ns)
 
 
+LoggedCall = tuple[str, int, int, int, int]
+"""Name, thread, depth, start and end of one call, or of one stretch between two suspensions."""
+
+
+class CallLog:
+    """Single calls, as they end; ``lost`` counts those that found no room."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.calls: list[LoggedCall] = []
+        self.lost = 0
+
+    def add(self, strand: "Strand", depth: int, now_ns: int) -> None:
+        """Keep the frame at that depth, from where its slice began until now."""
+        frame = strand.frames[depth]
+        if frame.ghost:
+            return
+        if len(self.calls) >= self._limit:
+            self.lost += 1
+            return
+        start_ns = frame.slice_start_ns
+        self.calls.append((frame.node.name, strand.thread_id, depth, start_ns, max(now_ns, start_ns)))
+
+
 class Strand:
     """One thread's call tree and the frames open on it; ``frames[0]`` is the ground."""
 
-    __slots__ = ("ended_ns", "frames", "outer", "parent", "root", "thread_id", "thread_name", "threads")
+    __slots__ = (
+        "ended_ns", "frames", "log", "outer", "parent", "root", "thread_id", "thread_name", "threads",
+    )  # fmt: skip
 
     def __init__(
         self, thread_id: int, thread_name: str, parent: "Position | None", ground: Shared | None
@@ -192,6 +218,7 @@ class Strand:
         shared = ground if parent is None else parent.node.shared_for_strands()
         self.root = Node("", None, shared)
         self.frames = [Frame(self.root, None, 0)]
+        self.log: CallLog | None = None
         self.ended_ns: int | None = None
 
 
@@ -284,6 +311,8 @@ class Survey:
 
 def close_top(strand: Strand, now_ns: int, *, completed: bool) -> None:
     """End the innermost open call: counted, or as one that was left open."""
+    if strand.log is not None:
+        strand.log.add(strand, len(strand.frames) - 1, now_ns)
     frame = strand.frames.pop()
     frame.end_slice(now_ns)
     if completed:

@@ -7,6 +7,7 @@ from pyrometer.analysis.hotspots import Hotspot, Strength, find_hotspots, find_s
 from pyrometer.analysis.loading import LoaderResult, build_loaders
 from pyrometer.analysis.memory import MemoryResult, build_memory
 from pyrometer.analysis.modules import ModuleTable, build_modules
+from pyrometer.analysis.operators import OperatorResults, build_operators
 from pyrometer.analysis.steps import GroupResult, PhaseFigures, build_groups, main_group
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Compilation, Gpu
@@ -46,6 +47,8 @@ class TorchResults:
     loaders: tuple[LoaderResult, ...]
     generations: tuple[GenerationResult, ...]
     compilation: Compilation | None
+    operators: OperatorResults | None
+    """None: not asked for."""
     gpu: Gpu | None
     """None: no GPU."""
 
@@ -83,6 +86,7 @@ def build_torch_results(run: Run) -> TorchResults | None:
         loaders=loaders,
         generations=generations,
         compilation=torch.compilation,
+        operators=build_operators(torch.operators, groups),
         gpu=torch.gpu,
     )
 

@@ -40,6 +40,9 @@ class Stretch:
     """What the last forward pass in it made, if it may be a text generator's."""
     generates = False
     """It is one: a pass for the next token came before or after."""
+    kind = ""
+    label = ""
+    """Of the step it has become."""
 
     def end(self, taken: Taken) -> None:
         """The stretch ends here."""

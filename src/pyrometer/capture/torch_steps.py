@@ -326,6 +326,7 @@ class StepFinder:
         for other in others:
             step.absorb(other)
         label = name if name is not None else _label(step.optimizers or step.roots)
+        step.kind, step.label = kind, label
         if kind == "generation" and step.token is not None:
             step.tokens = step.token.sequences  # those it made, not those it was given
         with self._lock:

@@ -5,13 +5,15 @@ made to wait for a device.
 """
 
 import threading
+from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pyrometer._native import Recorder, Watch
-from pyrometer.capture import allocations, memory
+from pyrometer.capture import allocations, memory, recording
 from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure
@@ -27,6 +29,7 @@ from pyrometer.capture.torch_generation import GenerationWatch
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.torch_loading import LoaderWatch
 from pyrometer.capture.torch_modules import ModuleNames, is_traced, token_shape
+from pyrometer.capture.torch_operators import OperatorWatch
 from pyrometer.capture.torch_optimizers import OptimizerHooks, OptimizerNames
 from pyrometer.capture.torch_steps import LoopStretch, StepFinder
 from pyrometer.record.allocations import ProcessAllocations
@@ -39,6 +42,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int | None = None
     window: tuple[int, int | None] | None = None
     live: LiveLine | None = None
+    ops: int = 0
+    """In so many steps every operator is seen; 0: in none."""
+    keeps_events: bool = False
+    """Whether those operators are kept one by one, for a trace."""
 
     def includes(self, index: int) -> bool:
         """Whether the step by this number is to be recorded."""
@@ -98,6 +105,7 @@ class TorchWatch:
         """By thread: where the batches are counted that the core follows by itself."""
         self._groups: StepGroups | None = None
         self._generation = GenerationWatch()
+        self._operators = self._new_operators() if settings.ops else None
         self._backward_passes = 0
         self._shown = Stretch()
         """All steps together, for the live line."""
@@ -124,6 +132,8 @@ class TorchWatch:
         self._loaders.install(self._patches)
         self._compilation.install(self._patches)
         self._watch.tell_steps(self.optimizer_ended)
+        if self._operators is not None:
+            self._operators.install()
         self._optimizer_hooks = OptimizerHooks(self._patches, self._watch, self.gpu)
         # A window begins and ends with a step, a GPU's time with a phase: each is looked at as it comes.
         follow = self._catch_up if settings.window is None and self.gpu is None else None
@@ -134,6 +144,8 @@ class TorchWatch:
     def stop(self) -> None:
         """Take everything off again; what was seen stays."""
         self.running = False
+        if self._operators is not None:
+            self._operators.halt()
         self._watch.stop()
         self._watch.catch_up_all()
         self._compilation.remove()
@@ -142,6 +154,8 @@ class TorchWatch:
             self._optimizer_hooks.remove()
             self._optimizer_hooks = None
         self._finders.end()
+        if self._operators is not None:
+            self._operators.remove()
         if self._recorder.enabled:
             self._recorder.stop()
         allocations.stop()
@@ -155,9 +169,13 @@ class TorchWatch:
             self._learned.clear()
             self._loaders.reset()
             self._compilation.reset()
+            if self._operators is not None:
+                self._operators.remove()
             if self.gpu is not None:
                 self.gpu.reset()
             self._begin_anew()
+            if self.running and self._operators is not None:
+                self._operators.install()
             if self.running:
                 self._groups = self._new_groups()
                 self._record_step(0, trains=False)
@@ -254,8 +272,7 @@ class TorchWatch:
                 self._backward_passes += stretch[5]
                 finder.catch_up(stretch)
             # An optimizer that has returned ends its step only with the next fetch.
-            left = self._close_ups[True].steps_left - finder.undecided_returns
-            self._watch.stretches_due = max(left, 0)
+            self._watch.stretches_due = max(self._steps_left(trains=True) - finder.undecided_returns, 0)
 
     @property
     def calls(self) -> Recorder:
@@ -308,12 +325,28 @@ class TorchWatch:
         return StepFinder(
             take=self._watch.take,
             groups=self._groups,
-            includes=settings.includes,
-            on_step=self._on_step,
+            includes=self._keeps_step,
+            on_step=partial(self._on_step, threading.get_ident()),
             lock=self._lock,
         )
 
-    def _on_step(self, index: int, step: Stretch) -> None:
+    def _new_operators(self) -> OperatorWatch:
+        return OperatorWatch(
+            self._torch,
+            steps=settings.ops,
+            warmup=settings.warmup,
+            calls=self._recorder,
+            scopes=recording.recorder,
+            phases=self._phases,
+            keeps_events=settings.keeps_events,
+        )
+
+    def _keeps_step(self, index: int) -> bool:
+        return settings.includes(index) and (self._operators is None or self._operators.keeps(index))
+
+    def _on_step(self, thread_id: int, index: int, step: Stretch) -> None:
+        if self._operators is not None and (self.running or self._operators.is_open):
+            self._operators.step_ended(index, step, thread_id=thread_id, is_recorded=settings.includes(index))
         with self._lock:
             if step.generates and step.token is not None and settings.includes(index):
                 self._generation.made(step.token, step)
@@ -332,9 +365,16 @@ class TorchWatch:
                 self._recorder.stop()
         # The next step is most likely of the same kind.
         detail = self._close_ups[trains].next_detail() if wanted else NOTHING
+        if self._operators is not None and self._operators.is_open:
+            detail = NOTHING
         if self._watch.detail != detail:
             self._watch.detail = detail
-        self._watch.stretches_due = self._close_ups[trains].steps_left
+        self._watch.stretches_due = self._steps_left(trains=trains)
+
+    def _steps_left(self, *, trains: bool) -> int:
+        """After how many steps Python has to look again."""
+        left = self._close_ups[trains].steps_left
+        return left if self._operators is None else min(left, self._operators.steps_left)
 
     def _show(self, live: LiveLine, step: Stretch) -> None:
         self._shown.add_figures(step)
@@ -385,7 +425,12 @@ class TorchWatch:
             loaders=self._loaders.records(),
             generations=generations,
             compilation=self._compilation.record(),
+            operators=None if self._operators is None else self._operators.record(),
         )
+
+    def trace(self) -> Iterator[str] | None:
+        """The windows of operators as pieces of a trace file; None where none was asked for."""
+        return None if self._operators is None else self._operators.trace()
 
     def _note_failure(self, error: BaseException) -> None:
         note_failure("torch", "a hook of ours failed", error)

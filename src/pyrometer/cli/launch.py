@@ -25,6 +25,7 @@ from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
 from pyrometer.store.run_files import current_folder, resolve_output, write_run
 from pyrometer.store.settings import Window
+from pyrometer.store.trace_files import resolve_trace
 
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _INTERVAL_VARIABLE = "PYROMETER_CHECKPOINT_SECONDS"
@@ -90,6 +91,9 @@ class Options:
     """Whether to show the line of progress; None: where that is of use."""
     deep: bool
     """Whether to turn on all that costs more than a few percent."""
+    ops: int
+    """In so many steps every operator of torch is seen; 0: in none."""
+    trace: str | None
     baseline: str | None
     sample_hz: float
     """How often the program's stacks are looked at; 0: never."""
@@ -140,6 +144,8 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         warmup=options.warmup,
         live=options.live,
         deep=options.deep,
+        ops=options.ops,
+        trace=None if options.trace is None else str(resolve_trace(options.trace, folder=current_folder())),
         baseline=baseline,
         # Under valgrind the sampler would be counted too, and times mean nothing.
         sample_hz=options.sample_hz if counted is None else 0,

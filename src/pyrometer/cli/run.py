@@ -8,10 +8,18 @@ import typer.core
 from pyrometer.cli.launch import Options, Target, launch
 from pyrometer.errors import UsageError
 from pyrometer.store.run_files import current_folder
-from pyrometer.store.settings import check_sample_hz, check_warmup, load_run_settings, parse_steps
+from pyrometer.store.settings import (
+    DEFAULT_OPS,
+    check_ops,
+    check_sample_hz,
+    check_warmup,
+    load_run_settings,
+    parse_steps,
+)
 
 _OPTIONS_WITH_VALUE = (
     "-o", "--output", "--top", "--steps", "--warmup", "--baseline", "--sample-hz", "--cachegrind-scope",
+    "--ops", "--trace",
 )  # fmt: skip
 
 
@@ -31,8 +39,14 @@ class _RunCommand(typer.core.TyperCommand):
                     raise UsageError("-m needs the name of a module: pyrometer run -m MODULE")
                 arguments = [*arguments[:end_of_module], "--", *arguments[end_of_module:]]
                 break
+            if argument == "--ops" and not _is_number(arguments[index + 1 : index + 2]):
+                arguments = [*arguments[: index + 1], str(DEFAULT_OPS), *arguments[index + 1 :]]
             index += 2 if argument in _OPTIONS_WITH_VALUE else 1
         return super().parse_args(context, arguments)
+
+
+def _is_number(next_word: list[str]) -> bool:
+    return bool(next_word) and next_word[0].removeprefix("-").isdecimal()
 
 
 COMMAND_OPTIONS = {
@@ -99,6 +113,20 @@ def run(
         bool | None,
         typer.Option(
             "--deep/--no-deep", help="Turn on all that costs more than a few percent.", show_default=False
+        ),
+    ] = None,
+    ops: Annotated[
+        int | None,
+        typer.Option(
+            metavar="[N]",
+            help=f"See every torch operator in N steady steps, {DEFAULT_OPS} unless given; 0: in none.",
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write these operators one by one there, for Perfetto: a .json or .json.gz file.",
         ),
     ] = None,
     baseline: Annotated[
@@ -187,6 +215,8 @@ def run(
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
             live=(None if quiet else settings.live) if live is None else live,
             deep=deep,
+            ops=_ops(settings.ops if ops is None else check_ops("--ops", ops), deep=deep, trace=trace),
+            trace=trace,
             baseline=baseline,
             sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
             native=settings.native if native is None else native,
@@ -197,3 +227,12 @@ def run(
             python_memory=settings.python_memory or deep if python_memory is None else python_memory,
         ),
     )
+
+
+def _ops(asked: int | None, *, deep: bool, trace: str | None) -> int:
+    """In how many steps operators are to be seen."""
+    if trace is not None and asked == 0:
+        raise UsageError("--trace needs operators to write; leave --ops 0 out")
+    if asked is not None:
+        return asked
+    return DEFAULT_OPS if deep or trace is not None else 0

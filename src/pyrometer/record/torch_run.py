@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from pyrometer.record.operators import Operators
 from pyrometer.record.values import Bucket, BucketCalls, Count, Nanoseconds, Strand, Value
 
 PHASES = ("data", "copies", "forward", "loss", "backward", "clipping", "optimizer", "clearing")
@@ -221,3 +222,5 @@ class TorchRun(Value, frozen=True, kw_only=True):
     loaders: Annotated[tuple[Loader, ...], msgspec.Meta(max_length=MAX_LOADERS)] = ()
     generations: tuple[Generation, ...] = ()
     compilation: Compilation | None = None
+    operators: Operators | None = None
+    """None: not asked for."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from pyrometer.record.operators_validation import operators_problems
 from pyrometer.record.torch_run import OTHER, Generation, Step, StepGroup, TorchRun
 from pyrometer.record.tree_validation import Problem, bucket_problems, strand_problems
 
@@ -24,6 +25,8 @@ def torch_problems(torch: TorchRun, place: str) -> Iterator[Problem]:
     )
     for index, generation in enumerate(torch.generations):
         yield from _generation_problems(generation, f"{place}.generations[{index}]")
+    if torch.operators is not None:
+        yield from operators_problems(torch.operators, f"{place}.operators", kinds=_KINDS)
     utilisation = None if torch.gpu is None else torch.gpu.utilisation_percent
     if utilisation is not None and not 0 <= utilisation <= 100:
         yield Problem(place=f"{place}.gpu.utilisation_percent", text=f"{utilisation} is not from 0 to 100")

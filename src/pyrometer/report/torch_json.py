@@ -57,6 +57,15 @@
     ``cache``, ``cached_share``, ``positions`` (``low``, ``high``, ``tokens``, ``ns_per_token``,
     ``bytes_per_token``), ``growth`` (``verdict``, ``first_quarter_ns``, ``last_quarter_ns``, ``ratio``,
     ``slope_ns_per_position``).
+``operators``
+    null where not asked for. ``asked_steps``, ``left_out_steps`` (slowed, and in no group), ``reason`` (why
+    there is no window), ``windows``, each with ``kind``, ``label``, ``first_step``, ``steps``, ``events``,
+    ``step_ns``, ``slowdown`` (to a steady step), ``covered_ns_per_step``, ``outside_ns_per_step`` (in no
+    operator), ``outside_share``; ``rows``, largest self time first: ``name``, ``calls_per_step``,
+    ``total_ns_per_step``, ``self_ns_per_step``, ``share``, ``flops_per_step`` (null: not counted),
+    ``flops_per_second``, ``input_bytes_per_step``, ``device_ns_per_step`` (null: no GPU), ``shapes``
+    (``shapes``, ``calls`` in one step), ``origins`` (``kind``: call, backward, accumulation; ``phase``,
+    ``module``, ``scope``, ``calls_per_step``, ``self_ns_per_step``, ``share`` of the operator).
 ``compilation``, ``gpu``
     As in the run file, with every key present; null without.
 

@@ -22,6 +22,7 @@ from pyrometer.report.sparkline import sparkline
 from pyrometer.report.torch_generation import build_generation_section
 from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_modules import build_module_section
+from pyrometer.report.torch_operators import build_operator_sections
 from pyrometer.report.torch_steps import build_step_sections, build_warmup_section
 from pyrometer.report.torch_wording import format_figure, sentence
 from pyrometer.units import format_count, format_duration, format_share
@@ -30,7 +31,7 @@ from pyrometer.units import format_count, format_duration, format_share
 def build_torch_sections(
     results: TorchResults, memory: MemoryResult | None, style: Style, *, top: int
 ) -> Iterator[Section]:
-    """Phases, hotspots, modules, data loading, generation, memory, warm-up, compilation."""
+    """Phases, hotspots, modules, operators, data loading, generation, memory, warm-up, compilation."""
     yield from build_step_sections(results)
     for section in (
         build_hotspot_section(results.hotspots, results.strengths, style),
@@ -38,6 +39,7 @@ def build_torch_sections(
     ):
         if section is not None:
             yield section
+    yield from build_operator_sections(results.operators, style, top=top)
     if results.loaders:
         yield _loading(results.loaders, style)
     for generation in results.generations:

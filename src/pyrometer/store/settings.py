@@ -9,6 +9,9 @@ from typing import Any, TypeGuard
 from pyrometer.errors import UsageError
 from pyrometer.record.torch_run import MAX_FIRST_STEPS
 
+DEFAULT_OPS = 5
+MAX_OPS = 1_000
+
 Window = tuple[int, int | None]
 """The steps to record: the first, and the first not to, or None for all from there on."""
 
@@ -28,6 +31,8 @@ class RunSettings:
     """Steps to leave out at the start; None: until they are steady."""
     deep: bool = False
     """Whether to turn on all that costs more than a few percent."""
+    ops: int | None = None
+    """In so many steps every operator of torch is seen; None: in none, or as ``deep`` says."""
     steps: Window | None = None
     """The steps to record; None: all."""
     sample_hz: float = 100.0
@@ -51,6 +56,7 @@ _ALLOWED = {
     "deep": "true or false",
     "memory": "true or false",
     "python_memory": "true or false",
+    "ops": f"a whole number of steps from 0 to {MAX_OPS}",
     "warmup": f"a whole number from 0 to {MAX_FIRST_STEPS}: so many first steps are kept one by one",
     "steps": "A:B with whole numbers, such as '100:200', '100:' or ':200'",
     "sample_hz": f"a number of looks a second from 1 to {MAX_SAMPLE_HZ:,}, or 0 for none",
@@ -88,6 +94,13 @@ def check_sample_hz(name: str, value: object) -> float:
     ):
         raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['sample_hz']}")
     return float(value)
+
+
+def check_ops(name: str, value: object) -> int:
+    """The number of steps whose operators are to be seen."""
+    if not _is_whole(value) or not 0 <= value <= MAX_OPS:
+        raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['ops']}")
+    return value
 
 
 def _is_step(text: str) -> bool:
@@ -151,6 +164,8 @@ def _checked(path: Path, key: str, value: Any) -> Any:
     match key:
         case "warmup":
             return check_warmup(f"{where} {key}", value)
+        case "ops":
+            return check_ops(f"{where} {key}", value)
         case "steps":
             return parse_steps(f"{where} {key}", value)
         case "sample_hz":

@@ -1,0 +1,227 @@
+"""From torch's raw events to what each operator took and for whom, in one pass.
+
+torch's own ``key_averages()`` makes an object of each event and a tree of them first. Here an event is
+looked at once: its time is added to its operator and taken from the one that called it. Asking an event
+for one thing takes longer than adding it up, so as little as possible is asked.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from pyrometer.capture.operator_origins import NOWHERE, Place
+from pyrometer.capture.operator_shapes import ShapeCounts
+from pyrometer.record.operators import MAX_OPERATORS, MAX_ORIGINS, OTHER_OPERATORS, Origin
+
+_USER_SCOPE = 7
+"""torch's number for what a program marks by ``record_function``: no operator."""
+_ENGINE = "autograd::engine::evaluate_function: "
+_ACCUMULATES = f"{_ENGINE}torch::autograd::AccumulateGrad"
+_WITHOUT_NODES = frozenset({"optimizer", "clearing", "clipping", "data"})
+"""Phases whose operators make no autograd nodes that a backward pass in the window would come from."""
+_PAUSE_EVERY = 512
+_LONGEST_NAME = 200
+
+
+class Used:
+    """The calls of one operator for one origin."""
+
+    __slots__ = ("calls", "origin", "self_ns")
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.calls = 0
+        self.self_ns = 0
+
+
+class Seen:
+    """All calls of one operator."""
+
+    __slots__ = ("calls", "device_ns", "is_engine", "is_open", "name", "shapes", "total_ns", "uses")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_engine = name.startswith(_ENGINE)
+        self.calls = 0
+        self.is_open = 0
+        self.total_ns = 0
+        self.device_ns = 0
+        self.shapes = ShapeCounts()
+        self.uses: dict[int, Used] = {}
+        """By the origin's id."""
+
+    def count(self, origin: Origin, duration_ns: int) -> Used:
+        """One more call, with the operators it will call in its time."""
+        use = self.uses.get(id(origin))
+        if use is None:
+            use = self.uses[id(origin)] = Used(origin)
+        use.calls += 1
+        use.self_ns += duration_ns
+        self.calls += 1
+        if not self.is_open:
+            self.total_ns += duration_ns
+        self.is_open += 1
+        return use
+
+    @property
+    def self_ns(self) -> int:
+        """Without the operators it called."""
+        return sum(use.self_ns for use in self.uses.values())
+
+
+_Open = tuple[int, Seen, Used, Origin | None]
+"""An operator that is under way: its end, what is counted of it, and for whom the backward pass is."""
+
+
+class OperatorWalk:
+    """Adds up the events of one window that began in one of its steps.
+
+    ``places`` says where the thread that makes the steps was from each of ``place_starts`` on. All times
+    are on torch's clock.
+    """
+
+    def __init__(
+        self,
+        *,
+        steps: Sequence[tuple[int, int]],
+        place_starts: Sequence[int],
+        places: Sequence[Place],
+        native_thread_id: int,
+        has_shapes: bool = False,
+        has_devices: bool = False,
+    ) -> None:
+        self.operators: dict[str, Seen] = {}
+        self.thread_covered_ns = 0
+        """Time in operators on the thread that makes the steps."""
+        self._skipped: set[str] = set()
+        """What has a name and a time, and is no operator."""
+        self._origins: dict[tuple[str, Place], Origin] = {}
+        self._forward_origins: dict[tuple[int, int], Origin] = {}
+        """By thread and number: where the operator was called that made the autograd node."""
+        self._open: dict[int, list[_Open]] = {}
+        self._here: int | None = None
+        """torch's number for the thread that makes the steps."""
+        self._by_correlation: dict[int, Seen] = {}
+        self._steps = steps
+        self._place_starts = place_starts
+        self._places = [self._known("call", place) for place in (NOWHERE, *places)]
+        """One more than ``place_starts``: before the first there is none."""
+        self._place = 0
+        self._native_thread_id = native_thread_id
+        self._has_shapes = has_shapes
+        self._has_devices = has_devices
+        self._has_more = has_shapes or has_devices
+
+    def walk(self, events: Sequence[Any], pause: Callable[[], object] | None = None) -> None:
+        """Take in all events of the window; ``pause`` is called every now and then."""
+        starts = [event.start_ns() for event in events]
+        order: Iterable[int] = range(len(starts))
+        if any(one > other for one, other in pairwise(starts)):
+            order = sorted(order, key=starts.__getitem__)
+        steps = iter(self._steps)
+        step_start, step_end = next(steps, (0, 0))
+        take = self._take_any if self._has_devices else self._take
+        for number, index in enumerate(order):
+            start = starts[index]
+            while start >= step_end > 0:
+                step_start, step_end = next(steps, (0, 0))
+            if step_start <= start < step_end:
+                take(events[index], start)
+            if pause is not None and number % _PAUSE_EVERY == 0:
+                pause()
+
+    def _take_any(self, event: Any, start: int) -> None:
+        if event.activity_type() == "cpu_op":
+            self._take(event, start)
+            return
+        operator = self._by_correlation.get(event.linked_correlation_id())
+        if operator is not None and not str(event.device_type()).endswith("CPU"):
+            operator.device_ns += event.duration_ns()
+
+    def _take(self, event: Any, start: int) -> None:
+        name = event.name()
+        operator = self.operators.get(name) or self._find(event, name)
+        if operator is None:
+            return
+        thread = event.start_thread_id()
+        stack = self._open.get(thread)
+        if stack is None:
+            stack = self._begin_thread(event, thread)
+        while stack and stack[-1][0] <= start:
+            stack.pop()[1].is_open -= 1
+        duration = event.duration_ns()
+        passing = None
+        if stack:
+            end, _, caller, passing = stack[-1]
+            if start + duration > end:
+                duration = end - start
+            caller.self_ns -= duration
+        elif thread == self._here:
+            self.thread_covered_ns += duration
+        origin, passing = self._origin(event, operator, start, thread, passing)
+        stack.append((start + duration, operator, operator.count(origin, duration), passing))
+        if self._has_more:
+            self._take_more(event, operator)
+
+    def _take_more(self, event: Any, operator: Seen) -> None:
+        if self._has_shapes:
+            operator.shapes.add(event)
+        if self._has_devices:
+            self._by_correlation[event.correlation_id()] = operator
+
+    def _find(self, event: Any, name: str) -> Seen | None:
+        """The operator by this name, made if there is room; None for what is no operator."""
+        if name in self._skipped:
+            return None
+        if event.scope() == _USER_SCOPE or event.is_async():
+            self._skipped.add(name)
+            return None
+        if len(self.operators) >= MAX_OPERATORS - 1:
+            name = OTHER_OPERATORS
+        return self.operators.setdefault(name, Seen(name[:_LONGEST_NAME]))
+
+    def _begin_thread(self, event: Any, thread: int) -> list[_Open]:
+        if event.device_resource_id() == self._native_thread_id:
+            self._here = thread
+        stack: list[_Open] = []
+        self._open[thread] = stack
+        return stack
+
+    def _origin(
+        self, event: Any, operator: Seen, start: int, thread: int, passing: Origin | None
+    ) -> tuple[Origin, Origin | None]:
+        """For whom it works, and what it passes on to those it calls: for whom the backward pass is."""
+        here = self._now_at(start) if thread == self._here else self._places[0]
+        if operator.is_engine:
+            passing = self._backward_origin(event, operator.name, here)
+            return passing, passing
+        if passing is not None and here.module is None:
+            return passing, passing
+        # Also in a backward pass, where that calls a module again: activation checkpointing.
+        if here.phase not in _WITHOUT_NODES:
+            sequence = event.sequence_nr()
+            if sequence >= 0:
+                self._forward_origins[thread, sequence] = here
+        return here, passing
+
+    def _now_at(self, start: int) -> Origin:
+        at, starts = self._place, self._place_starts
+        while at < len(starts) and starts[at] <= start:
+            at += 1
+        self._place = at
+        return self._places[at]
+
+    def _backward_origin(self, event: Any, name: str, here: Origin) -> Origin:
+        phase = here.phase or "backward"
+        if name == _ACCUMULATES:
+            return self._known("accumulation", Place(phase))
+        forward = self._forward_origins.get((event.fwd_thread_id(), event.sequence_nr()), self._places[0])
+        return self._known("backward", Place(phase, forward.module, forward.scope))
+
+    def _known(self, kind: str, place: Place) -> Origin:
+        origin = self._origins.get((kind, place))
+        if origin is None:
+            if len(self._origins) >= MAX_ORIGINS - 200:
+                place = Place(place.phase)
+            origin = self._origins.setdefault((kind, place), Origin(kind, *place))
+        return origin
