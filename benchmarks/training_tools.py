@@ -36,7 +36,8 @@ def _places(package: str) -> tuple[Path, Path]:
     return Path(sysconfig.get_path("platlib"), package), Path(sysconfig.get_path("scripts"), package)
 
 
-def _python(*before: str) -> Command:
+def python_command(*before: str) -> Command:
+    """Plain Python, with this before the program."""
     return lambda program, _folder: [sys.executable, *before, *program]
 
 
@@ -78,11 +79,15 @@ def _cprofile(program: Sequence[str], folder: Path) -> list[str]:
 
 
 TOOLS = (
-    Tool(name=PLAIN, command=_python()),
-    Tool(name=CONTROL, command=_python()),
+    Tool(name=PLAIN, command=python_command()),
+    Tool(name=CONTROL, command=python_command()),
     Tool(name=PYROMETER, command=_pyrometer),
-    Tool(name="torch.profiler", command=_python(str(LAUNCHERS / "torch_profiler.py"))),
-    Tool(name="Lightning's timers", command=_python(str(LAUNCHERS / "phase_timers.py")), needs="lightning"),
+    Tool(name="torch.profiler", command=python_command(str(LAUNCHERS / "torch_profiler.py"))),
+    Tool(
+        name="Lightning's timers",
+        command=python_command(str(LAUNCHERS / "phase_timers.py")),
+        needs="lightning",
+    ),
     Tool(name="scalene", command=_scalene(), needs="scalene"),
     Tool(name="scalene --cpu-only", command=_scalene("--cpu-only"), needs="scalene"),
     # Stopped, it would make up for every sample it has missed in the next block.

@@ -87,9 +87,18 @@ def grown(core: ModuleType, act: Callable[[], object]) -> tuple[int, int]:
     return after[0] - before[0], after[1] - before[1]
 
 
+def assert_took(found: tuple[int, int], size: int, calls: int) -> None:
+    """Exactly that; where the sanitizers have Python's small objects come from malloc, those too."""
+    if os.environ.get("PYTHONMALLOC") == "malloc":
+        assert size <= found[0] < size + 2_000
+        assert calls <= found[1] < calls + 30
+    else:
+        assert found == (size, calls)
+
+
 @pytest.mark.parametrize("size", [1_000, 100_000, 10_000_000])
 def test_a_bytearray_counts_with_its_bytes_and_the_zero_behind_them(counting: ModuleType, size: int) -> None:
-    assert grown(counting, lambda: bytearray(size)) == (size + 1, 1)
+    assert_took(grown(counting, lambda: bytearray(size)), size + 1, 1)
 
 
 @pytest.mark.torch
@@ -99,7 +108,7 @@ def test_a_numpy_array_is_heap_and_no_tensor(counting: ModuleType) -> None:
     np.empty(1)
     counting.count_in_libraries()
     tensors = counting.allocation_totals()[0]
-    assert grown(counting, lambda: np.empty(100_000))[0] == 800_000
+    assert_took(grown(counting, lambda: np.empty(100_000)), 800_000, 1)
     assert counting.allocation_totals()[0] == tensors
 
 
@@ -120,9 +129,8 @@ def test_every_way_to_take_memory_counts(counting: ModuleType, library: ctypes.C
     counting.count_in_libraries()
     for take in (library.take, library.take_aligned, library.take_page, library.take_by_variable):
         take(4096)
-        taken = grown(counting, functools.partial(take, 8192))
-        assert taken == (8192, 1)
-    assert grown(counting, lambda: library.give_back(library.take_zeroed(10, 1_000))) == (10_000, 1)
+        assert_took(grown(counting, functools.partial(take, 8192)), 8192, 1)
+    assert_took(grown(counting, lambda: library.give_back(library.take_zeroed(10, 1_000))), 10_000, 1)
 
 
 def test_a_block_that_grows_is_one_freed_and_another_allocated(
@@ -132,7 +140,7 @@ def test_a_block_that_grows_is_one_freed_and_another_allocated(
     before = counting.process_allocations()
     size, calls = grown(counting, lambda: library.grow(library.grow(None, 10_000), 50_000))
     after = counting.process_allocations()
-    assert (size, calls) == (60_000, 2)
+    assert_took((size, calls), 60_000, 2)
     assert 10_000 <= after["freed"][0] - before["freed"][0] < 20_000
     assert 50_000 <= after["live"] - before["live"] < 60_000
 
@@ -141,7 +149,7 @@ def test_what_could_not_be_had_does_not_count(counting: ModuleType, library: cty
     counting.count_in_libraries()
     assert library.take(0) is not None
     too_much = ctypes.c_size_t(2**62)
-    assert grown(counting, lambda: library.take(too_much)) == (0, 0)
+    assert_took(grown(counting, lambda: library.take(too_much)), 0, 0)
 
 
 def test_live_memory_comes_and_goes_and_its_peak_stays(counting: ModuleType) -> None:
@@ -204,6 +212,26 @@ def test_every_address_is_put_back(core: ModuleType, library: ctypes.CDLL) -> No
     assert not any(ours for _, _, ours in core.replaced_addresses())
 
 
+def test_an_address_that_was_found_in_between_is_replaced_all_the_same(library_path: Path) -> None:
+    program = f"""
+import ctypes
+from pyrometer._native import core
+dlopen = ctypes.CDLL(None).dlopen  # ctypes itself has all addresses found at once, and not at the first call
+dlopen.restype = ctypes.c_void_p
+library = ctypes.CDLL("taking", handle=dlopen({os.fsencode(library_path)!r}, 1))
+library.take.restype = ctypes.c_void_p
+core.count_allocations()
+core.stop_counting_allocations()
+library.take(1)
+core.count_allocations()
+before = core.allocation_totals()[1][0]
+library.take(100_000)
+print((core.allocation_totals()[1][0] - before) // 1_000)
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout == "100\n"
+
+
 def test_a_library_loaded_later_counts_once_it_was_looked_for(library_path: Path) -> None:
     program = f"""
 import ctypes, gc
@@ -219,7 +247,7 @@ unseen = core.allocation_totals()[1][0] - before
 print(core.count_in_libraries(), unseen < 100_000)
 before = core.allocation_totals()[1][0]
 library.give_back(library.take(100_000))
-print(core.allocation_totals()[1][0] - before)
+print((core.allocation_totals()[1][0] - before) // 1_000)
 handle = library._handle
 del library
 import _ctypes
@@ -228,7 +256,7 @@ print(core.count_in_libraries())
 core.stop_counting_allocations()
 """
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert answer.stdout == "True True\n100000\nTrue\n", answer.stderr
+    assert answer.stdout == "True True\n100\nTrue\n", answer.stderr
     assert answer.returncode == 0
 
 
@@ -292,7 +320,8 @@ def test_small_objects_count_when_asked_for_and_never_in_the_heap(counting: Modu
     calls = after[2][1] - before[2][1]
     assert 1_000 <= calls < 3_000
     assert after[2][0] - before[2][0] >= 1_000 * sys.getsizeof((1,))
-    assert after[1][0] - before[1][0] < 100_000
+    if os.environ.get("PYTHONMALLOC") != "malloc":
+        assert after[1][0] - before[1][0] < 100_000
 
 
 def test_another_tool_that_wrapped_the_objects_after_us_keeps_working(counting: ModuleType) -> None:

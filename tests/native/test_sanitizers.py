@@ -1,33 +1,18 @@
 """The C core under AddressSanitizer and UndefinedBehaviorSanitizer, and without a leak."""
 
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-FLAGS = ["-std=c11", "-O1", "-g", "-fno-omit-frame-pointer", "-shared", "-fPIC"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+from tests.sanitized import ROOT, build_sanitized
 
 TEN_MILLION_SCOPES = """
-import ctypes, gc, itertools, threading
+import itertools, threading
 from pyrometer._native.core import Recorder
-
-class Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in
-                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
-
-mallinfo2 = ctypes.CDLL(None).mallinfo2
-mallinfo2.restype = Mallinfo2
-
-def bytes_in_use():
-    gc.collect()
-    now = mallinfo2()
-    return now.uordblks + now.hblkhd
+from tests.heap_in_use import bytes_in_use
 
 # A clock that gives every call the same duration: no histogram has a reason to grow.
 recorder = Recorder(clock=itertools.count().__next__)
@@ -76,35 +61,9 @@ assert grown < 100_000, grown
 """
 
 
-def build_sanitized(folder: Path) -> None:
-    """A copy of the package whose C code is instrumented."""
-    shutil.copytree(
-        ROOT / "src" / "pyrometer", folder / "pyrometer", ignore=shutil.ignore_patterns("*.so", "__pycache__")
-    )
-    include = sysconfig.get_path("include")
-    for name in ("core", "kernels"):
-        target = folder / "pyrometer" / "_native" / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-        source = ROOT / "src" / "pyrometer" / "_native" / f"{name}.c"
-        command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
-        subprocess.run(command, check=True)
-
-
-def library(name: str) -> str:
-    command = ["gcc", f"-print-file-name={name}"]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
 @pytest.mark.slow
 def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
-    build_sanitized(tmp_path)
-    environment = os.environ | {
-        "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
-        "PYTHONMALLOC": "malloc",  # so that the sanitizer sees every Python object too
-        # The interpreter keeps memory at exit, leaks have their own test; too much asked for is an error.
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1",
-    }
+    environment = build_sanitized(tmp_path)
     tests = [
         str(path) for path in sorted((ROOT / "tests" / "native").glob("test_*.py")) if path != Path(__file__)
     ]
@@ -119,7 +78,10 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="asks glibc how much memory is in use")
 def test_ten_million_scopes_leak_nothing() -> None:
-    environment = os.environ | {"PYTHONMALLOC": "malloc"}
+    environment = os.environ | {
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": os.pathsep.join([*sys.path, str(ROOT)]),
+    }
     command = [sys.executable, "-c", TEN_MILLION_SCOPES]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -7,21 +7,10 @@ import sys
 import pytest
 
 PROGRAM = """
-import ctypes, gc, threading, weakref
+import gc, threading, weakref
 import tests.watches as watches
 from pyrometer._native import core
-
-class Mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in
-                "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
-
-mallinfo2 = ctypes.CDLL(None).mallinfo2
-mallinfo2.restype = Mallinfo2
-
-def bytes_in_use():
-    gc.collect()
-    now = mallinfo2()
-    return now.uordblks + now.hblkhd
+from tests.heap_in_use import bytes_in_use
 
 class Tick:
     def __call__(self):

@@ -40,7 +40,7 @@ typedef struct {
 
 typedef struct {
     uintptr_t *place;
-    uintptr_t before, ours;
+    uintptr_t before, ours, theirs;
     int read_only; /* the loader has protected it */
     int is_tensors;
 } Slot;
@@ -210,10 +210,15 @@ slot_write(const Slot *slot, uintptr_t address)
     return 0;
 }
 
+/* Bound at the first call, it may have been bound since the last time. */
 static void
-slot_put(const Slot *slot)
+slot_put(Slot *slot)
 {
-    if (__atomic_load_n(slot->place, __ATOMIC_ACQUIRE) == slot->before && slot_write(slot, slot->ours) < 0)
+    uintptr_t value = __atomic_load_n(slot->place, __ATOMIC_ACQUIRE);
+    if (value != slot->before && value != slot->theirs)
+        return;
+    slot->before = value;
+    if (slot_write(slot, slot->ours) < 0)
         slots.refused++;
 }
 
@@ -248,6 +253,7 @@ add_slot(const struct dl_phdr_info *object, uintptr_t *place, const Replaced *fu
     slots.slots[slots.count++] = (Slot){
         .place = place,
         .before = value,
+        .theirs = function->theirs,
         .ours = is_tensors ? function->ours_in_libc10 : function->ours,
         .read_only = is_read_only((uintptr_t)place),
         .is_tensors = is_tensors,

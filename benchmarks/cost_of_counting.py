@@ -1,0 +1,82 @@
+"""What counting allocations costs a program: alone, with the lines that allocate, beside other tools.
+
+How it is measured: ``program_costs.py``. The un-profiled program has scopes too, where it has any: they
+are off. Exits with 1 unless the whole interval of each ratio that has a limit is shown to lie within it.
+"""
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+from program_costs import Workload, measure, render
+from training_tools import CONTROL, LAUNCHERS, PLAIN, TOOLS, Tool, python_command
+
+ALLOCATING = Path(__file__).with_name("allocating_program.py")
+COUNTING = "scopes and allocations counted"
+OBJECTS = "small Python objects too"
+PATIENCE_S = 20.0
+LAUNCHER = str(LAUNCHERS / "counting.py")
+
+WORKLOADS = (
+    Workload(letter="a", name="net", title="3-layer net, batch 32, Adam", steps=8, limits={COUNTING: 1.02}),
+    Workload(
+        letter="g",
+        name="generation",
+        title="tokens of a small GPT, with scopes",
+        steps=4,
+        limits={COUNTING: 1.01},
+        program=ALLOCATING,
+    ),
+    Workload(letter="o", name="objects", title="objects in pure Python", steps=6, program=ALLOCATING),
+)
+
+
+def counting_tools(*, peers: bool) -> list[Tool]:
+    """The plain program twice, ours, and what else counts allocations and is installed."""
+    ours = (
+        Tool(name=COUNTING, command=python_command(LAUNCHER)),
+        Tool(name=OBJECTS, command=python_command(LAUNCHER, "--python-memory")),
+    )
+    chosen = {PLAIN, CONTROL, *(("memray", "scalene") if peers else ())}
+    others = [tool for tool in TOOLS if tool.name in chosen and tool.installed]
+    return [*others[:2], *ours, *others[2:]]
+
+
+def main() -> int:
+    """Measure, print, and say whether the limits are kept."""
+    parser = argparse.ArgumentParser(description="Measure what counting allocations costs.")
+    parser.add_argument(
+        "--only", metavar="LETTERS", default="ago", help="the programs (default: %(default)s)"
+    )
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="fresh processes of each (default: %(default)s)"
+    )
+    parser.add_argument("--turns", type=int, default=40, help="visits to each process (default: %(default)s)")
+    options = parser.parse_args()
+    shuffler = random.Random(0)
+    print(f"Python {sys.version.split()[0]}, one thread, {options.rounds} rounds of {options.turns} turns")
+    missed = []
+    for workload in WORKLOADS:
+        if workload.letter in options.only:
+            figures = measure(
+                workload,
+                counting_tools(peers=options.peers),
+                rounds=options.rounds,
+                turns=options.turns,
+                shuffler=shuffler,
+                patience_s=PATIENCE_S,
+            )
+            print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
+            missed += [
+                f"{name} on {workload.name}"
+                for name, row in figures.items()
+                if name in workload.limits and (row is None or row.verdict != "PASS")
+            ]
+    print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
