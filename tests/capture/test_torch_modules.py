@@ -217,6 +217,39 @@ def test_output_bytes_are_those_of_all_tensors_given() -> None:
     assert (record.measured_calls, record.output_bytes) == (2, 60 + 16 + 28 + 4)
 
 
+def test_input_bytes_are_those_of_all_tensors_it_was_given() -> None:
+    import torch
+
+    names = ModuleNames()
+    module = torch.nn.Identity()
+    given = (torch.ones(3, 5), [torch.ones(2, dtype=torch.float64)])
+    names.measure(module, "module", given, {"mask": torch.ones(7), "scale": 2.0}, torch.ones(1))
+    names.measure(module, "module", (torch.ones(1),), None, torch.ones(1))
+    record = _records(names)["module"]
+    assert (record.measured_calls, record.input_bytes) == (2, 60 + 16 + 28 + 4)
+
+
+def test_the_products_left_to_the_backward_pass_are_counted() -> None:
+    import torch
+
+    names = ModuleNames()
+    module = torch.nn.Linear(2, 3)
+    plain, followed = torch.ones(4, 2), torch.ones(4, 2, requires_grad=True)
+
+    def products(name: str, given: torch.Tensor) -> int | None:
+        names.measure(module, name, (given,), None, module(given))
+        return _records(names)[name].gradient_products
+
+    assert products("first layer", plain) == 1
+    assert products("inner layer", followed) == 2
+    assert products("inner layer", followed) == 4
+    with torch.no_grad():
+        assert products("evaluated", plain) is None
+    module.requires_grad_(requires_grad=False)
+    assert products("frozen", followed) == 1
+    assert products("frozen and first", plain) == 0
+
+
 def test_calls_that_train_go_before_those_that_evaluate() -> None:
     import torch
 
@@ -233,4 +266,4 @@ def test_calls_that_train_go_before_those_that_evaluate() -> None:
     with torch.no_grad():
         call(100)
     record = _records(names)["module"]
-    assert (record.measured_calls, record.output_bytes, record.flops) == (1, 48, 48)
+    assert (record.measured_calls, record.input_bytes, record.output_bytes, record.flops) == (1, 32, 48, 48)

@@ -230,7 +230,13 @@ def without_close_ups(run: TorchRun) -> TorchRun:
     Steps are chosen by what the one before was, which Python may learn too late of one the core
     followed: where a loop turns from one kind of step to another, a choice may come to nothing.
     """
-    unmeasured = {"measured_calls": 0, "output_bytes": None, "flops": None}
+    unmeasured = {
+        "measured_calls": 0,
+        "input_bytes": None,
+        "output_bytes": None,
+        "flops": None,
+        "gradient_products": None,
+    }
     modules = tuple(structs.replace(module, **unmeasured) for module in run.modules)
     calls = tuple(structs.replace(strand, nodes=above_backward(strand.nodes)) for strand in run.calls)
     untimed = {"timed_backward_passes": 0, "timed_backward_ns": 0}

@@ -12,6 +12,7 @@ from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.record.run import Program
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.store.run_files import write_run
+from tests.limits import placed_run
 from tests.report.sample_runs import empty_run, simple_run, threaded_run
 from tests.torch_runs import training_run
 
@@ -174,3 +175,30 @@ def test_a_stream_of_few_characters_gets_a_report_all_the_same() -> None:
     markdown = runner.invoke(app, ["run.json", "--format", "markdown"]).stdout
     assert markdown.isascii()
     assert "train_step \\u2225" in markdown
+
+
+def test_the_roofline_is_drawn_into_a_file_beside_the_report() -> None:
+    write_run(placed_run(), Path("run.json"))
+    printed = report_of("run.json", "--roofline", "roofline.svg")
+    assert "Roofline: how much of the machine is used" in printed
+    assert Path("roofline.svg").read_text(encoding="utf-8").startswith("<svg ")
+
+
+def test_a_report_in_markdown_shows_the_roofline_where_it_is() -> None:
+    write_run(placed_run(), Path("run.json"))
+    Path("pages").mkdir()
+    report_of("run.json", "-o", "pages/run.md", "--roofline", "roofline.svg")
+    assert "](../roofline.svg)" in Path("pages/run.md").read_text(encoding="utf-8")
+
+
+def test_a_roofline_that_cannot_be_drawn_says_what_to_do() -> None:
+    write_run(training_run(), Path("trained.json"))
+    assert "--roofline: the run does not know the limits" in str(
+        error_of("trained.json", "--roofline", "a.svg")
+    )
+    write_run(simple_run(), Path("plain.json"))
+    assert "did not use PyTorch" in str(error_of("plain.json", "--roofline", "a.svg"))
+    write_run(placed_run(), Path("run.json"))
+    assert "is the run itself" in str(error_of("run.json", "--roofline", "run.json"))
+    assert "Name another file with --roofline" in str(error_of("run.json", "--roofline", "no/where.svg"))
+    assert not Path("a.svg").exists()

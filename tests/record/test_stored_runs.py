@@ -25,6 +25,7 @@ def test_there_are_stored_runs_of_the_first_version() -> None:
     assert [name for name in STORED_RUNS if name.startswith("v1/")] == [
         "v1/classifier.json",
         "v1/counters.json",
+        "v1/limits-of-the-machine.json",
         "v1/open-and-suspended.json",
         "v1/operators.json",
         "v1/recursion-and-overflow.json.gz",
@@ -82,3 +83,16 @@ def test_the_stored_run_with_operators_says_what_each_took_and_for_whom() -> Non
     assert [row.name for row in window.rows[:2]] == ["aten::addmm", "aten::mm"]
     assert sum(row.share for row in window.rows) + window.outside_share == pytest.approx(1)
     assert [origin.module for origin in window.rows[0].origins] == ["model.layers.0", "model.layers.2"]
+
+
+def test_the_stored_run_with_limits_can_be_placed_below_them() -> None:
+    results = build_results(stored("v1/limits-of-the-machine.json"))
+    assert results.torch is not None
+    assert results.torch.roofline is not None
+    assert {one.work.name: one.bound.value for one in results.torch.roofline.modules} == {
+        "net.conv": "compute-bound",
+        "net.norm": "memory-bound",
+        "net.head": "below both",
+        "net.act": "overhead-bound",
+        "net.own": "not placed",
+    }

@@ -9,6 +9,7 @@ from pyrometer.analysis.memory import MemoryResult, build_memory
 from pyrometer.analysis.modules import ModuleTable, build_modules
 from pyrometer.analysis.operators import OperatorResults, build_operators
 from pyrometer.analysis.steps import GroupResult, PhaseFigures, build_groups, main_group
+from pyrometer.analysis.torch_roofline import Roofline, build_roofline
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Compilation, Gpu
 from pyrometer.stats.rates import per
@@ -44,6 +45,8 @@ class TorchResults:
     hotspots: tuple[Hotspot, ...]
     strengths: tuple[Strength, ...]
     modules: ModuleTable
+    roofline: Roofline | None
+    """None where the limits of the machine are not known, or no module was called."""
     loaders: tuple[LoaderResult, ...]
     generations: tuple[GenerationResult, ...]
     compilation: Compilation | None
@@ -83,6 +86,7 @@ def build_torch_results(run: Run) -> TorchResults | None:
         hotspots=find_hotspots(main, modules),
         strengths=find_strengths(main, groups, loaders, generations),
         modules=modules,
+        roofline=build_roofline(run.limits, torch, modules, main),
         loaders=loaders,
         generations=generations,
         compilation=torch.compilation,

@@ -5,6 +5,7 @@ Modules are held weakly: a model lives as long as it would without us.
 
 import sys
 import weakref
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -118,8 +119,10 @@ class ModuleNames:
 class _Facts:
     __slots__ = (
         "flops",
+        "gradient_products",
         "has_sizes",
         "hidden",
+        "input_bytes",
         "kind",
         "measured",
         "output_bytes",
@@ -136,8 +139,10 @@ class _Facts:
         self.measured = 0
         self.trained = False
         """The measured calls are those that record gradients."""
+        self.input_bytes: int | None = None
         self.output_bytes: int | None = None
         self.flops: int | None = None
+        self.gradient_products: int | None = None
         self.hidden: str | None = None
 
     def learn(self, module: Any) -> None:
@@ -154,13 +159,19 @@ class _Facts:
         if self.trained and not trains:
             return  # an evaluation's batches may be larger: calls of one kind only
         if trains and not self.trained:
-            self.measured, self.output_bytes, self.flops = 0, None, None
+            self.measured, self.input_bytes, self.output_bytes, self.flops = 0, None, None, None
+            self.gradient_products = 0
         self.trained = trains
         self.measured += 1
-        outputs = tensors_in(result)
+        inputs, outputs = tensors_in((arguments, keywords)), tensors_in(result)
         with unheard():
+            self.input_bytes = (self.input_bytes or 0) + sum(map(_bytes_of, inputs))
             self.output_bytes = (self.output_bytes or 0) + sum(map(_bytes_of, outputs))
-            flops = flops_of(module, tensors_in((arguments, keywords)), outputs)
+            flops = flops_of(module, inputs, outputs)
+            if trains:
+                own = module.parameters(recurse=False)
+                products = _any_has_gradients(inputs) + _any_has_gradients(own)
+                self.gradient_products = (self.gradient_products or 0) + products
         if flops is not None:
             self.flops = (self.flops or 0) + flops
 
@@ -171,8 +182,10 @@ class _Facts:
             parameters=self.parameters,
             parameter_bytes=self.parameter_bytes,
             measured_calls=self.measured,
+            input_bytes=self.input_bytes,
             output_bytes=self.output_bytes,
             flops=self.flops,
+            gradient_products=self.gradient_products,
             hidden=self.hidden,
         )
 
@@ -271,6 +284,10 @@ def _bytes_of(tensor: Any) -> int:
     strided = sys.modules["torch"].strided
     # How much another layout holds, only its own class knows.
     return int(tensor.numel() * tensor.element_size()) if tensor.layout is strided else 0
+
+
+def _any_has_gradients(tensors: Iterable[Any]) -> bool:
+    return any(tensor.requires_grad for tensor in tensors)
 
 
 def _has_size(parameter: Any) -> bool:

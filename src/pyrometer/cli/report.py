@@ -61,6 +61,14 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to FILE, not to the screen.", metavar="FILE")
     ] = None,
+    roofline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg",
+            help="Also draw how near phases and modules come to the limits of the machine.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show the report of a run."""
     if not run_paths:
@@ -76,6 +84,8 @@ def report(
             f"{len(runs)} runs are too many for one report; only --format baseline takes several"
         )
     (run_path,), (run,) = run_paths, runs
+    if roofline is not None:
+        write_report(roofline, draw_roofline(run), run_path=run_path, option="--roofline")
     if output is None:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         encoding = sys.stdout.encoding or "utf-8"
@@ -83,7 +93,8 @@ def report(
         # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
         print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
     else:
-        text = render(run, chosen, top=top, by_thread=by_thread, screen=Screen())
+        picture = None if roofline is None else os.path.relpath(roofline, output.parent)
+        text = render(run, chosen, top=top, by_thread=by_thread, screen=Screen(), roofline_file=picture)
         write_report(output, text, run_path=run_path)
 
 
@@ -111,12 +122,20 @@ def _name_from(run: Run, output: Path | None) -> str:
     return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
 
 
-def render(run: Run, report_format: Format, *, top: int | None, by_thread: bool, screen: Screen) -> str:
+def render(
+    run: Run,
+    report_format: Format,
+    *,
+    top: int | None,
+    by_thread: bool,
+    screen: Screen,
+    roofline_file: str | None = None,
+) -> str:
     """The report of a run in the format asked for."""
     if report_format is Format.JSON:
         return render_json(run, top=top)
     if report_format is Format.MARKDOWN:
-        return render_markdown(run, top=top or _DEFAULT_TOP, by_thread=by_thread)
+        return render_markdown(run, top=top or _DEFAULT_TOP, by_thread=by_thread, roofline_file=roofline_file)
     return render_terminal(
         run,
         top=top or _DEFAULT_TOP,
@@ -149,14 +168,28 @@ def newest_run(runs: Path) -> Path:
     return max(found)[1]
 
 
-def write_report(output: Path, text: str, *, run_path: Path) -> None:
+def draw_roofline(run: Run) -> str:
+    """The picture of the run below the limits of its machine."""
+    from pyrometer.analysis.torch_results import build_torch_results
+    from pyrometer.report.roofline_svg import NoPictureError, render_roofline_svg
+
+    torch = build_torch_results(run)
+    if torch is None:
+        raise UsageError("--roofline: the program did not use PyTorch, so there is nothing to place")
+    try:
+        return render_roofline_svg(torch.roofline, title=f"Roofline of {run.program.name}")
+    except NoPictureError as error:
+        raise UsageError(f"--roofline: {error}") from None
+
+
+def write_report(output: Path, text: str, *, run_path: Path, option: str = "-o") -> None:
     """Write a report to a file, but never over the run it was made from."""
     try:
         run_file = run_path / RUN_FILE_NAME if run_path.is_dir() else run_path
         if output.exists() and output.samefile(run_file):
-            raise UsageError(f"{output} is the run itself: name another file for its report with -o")
+            raise UsageError(f"{output} is the run itself: name another file for its report with {option}")
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"Cannot write the report to {output}: {error.strerror or error}. Name another file with -o"
+            f"Cannot write the report to {output}: {error.strerror or error}. Name another file with {option}"
         ) from error

@@ -101,11 +101,16 @@ class Module(Value, frozen=True, kw_only=True):
     parameter_bytes: Count = 0
     measured_calls: Count = 0
     """Forward calls whose output sizes and FLOPs were worked out; chosen at random with their step."""
+    input_bytes: Count | None = None
+    """Of the tensors it was given, over the measured calls."""
     output_bytes: Count | None = None
     """Over the measured calls."""
     flops: Count | None = None
     """Floating-point operations of the forward pass over the measured calls, by formula, without
     those of modules below. None: there is no formula for this class."""
+    gradient_products: Count | None = None
+    """Over the measured calls: how many of its two products each leaves to the backward pass, that for
+    the gradients of its inputs and that for those of its own parameters. None while none are recorded."""
     hidden: str | None = None
     """``compiled`` or ``scripted``: what runs inside cannot be seen."""
 

@@ -5,7 +5,9 @@ Text from the run is escaped, so that it shows as it is and is never markup or H
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
+from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Run
 from pyrometer.report import wording
 from pyrometer.report.blocks import Block, Bullets, Checklist, Code, Emphasis, Lines, Pairs, Section, Table
@@ -16,6 +18,7 @@ from pyrometer.report.page import Page
 from pyrometer.report.safe_text import escape_controls, for_markdown, shorten_middle, visible
 from pyrometer.report.terminal import PARALLEL_MARK, tree_table
 from pyrometer.report.torch_baseline import build_baseline_sections
+from pyrometer.report.torch_roofline import ROOFLINE_TITLE
 from pyrometer.report.torch_sections import build_torch_sections
 from pyrometer.report.torch_wording import describe_headline
 from pyrometer.report.tree_rows import TreeRow
@@ -25,21 +28,23 @@ _LONGEST_NAME = 120
 _TREE_WIDTH = 100
 
 
-def render_markdown(run: Run, *, top: int = 20, by_thread: bool = False) -> str:
-    """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal."""
+def render_markdown(
+    run: Run, *, top: int = 20, by_thread: bool = False, roofline_file: str | None = None
+) -> str:
+    """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal.
+
+    ``roofline_file`` is where the picture of the roofline is, as seen from the report.
+    """
     document = build_document(run, top=top, by_thread=by_thread)
-    return "\n".join(_lines(run, document, top=top)) + "\n"
+    return "\n".join(_lines(run, document, top=top, roofline_file=roofline_file)) + "\n"
 
 
-def _lines(run: Run, document: Document, *, top: int) -> Iterator[str]:
+def _lines(run: Run, document: Document, *, top: int, roofline_file: str | None) -> Iterator[str]:
     yield f"# Pyrometer: {_name(document.headline.program)}"
     yield ""
     yield _headline(document)
     if document.torch is not None:
-        for section in build_torch_sections(document.torch, document.memory, SPACIOUS, top=top):
-            yield from _section(for_markdown(section.title), _blocks(section))
-        for section in build_baseline_sections(run, document.torch):
-            yield from _section(for_markdown(section.title), _blocks(section))
+        yield from _torch_lines(run, document, document.torch, top=top, roofline_file=roofline_file)
     if document.by_thread:
         profiled = format_duration(document.headline.profiled_ns)
         yield from _section("Threads", (f"By total time; % is of the {profiled} profiled.", ""))
@@ -62,6 +67,18 @@ def _lines(run: Run, document: Document, *, top: int) -> Iterator[str]:
     yield from _section("The profiler's own cost", _bullets(document.cost))
     yield from _section("Losses", _bullets(document.losses))
     yield from _section("Machine and software", _facts(document.facts))
+
+
+def _torch_lines(
+    run: Run, document: Document, torch: TorchResults, *, top: int, roofline_file: str | None
+) -> Iterator[str]:
+    for section in build_torch_sections(torch, document.memory, SPACIOUS, top=top):
+        yield from _section(for_markdown(section.title), _blocks(section))
+        if section.title == ROOFLINE_TITLE and roofline_file is not None:
+            yield ""
+            yield f"![Phases and modules below the limits of the machine]({quote(roofline_file)})"
+    for section in build_baseline_sections(run, torch):
+        yield from _section(for_markdown(section.title), _blocks(section))
 
 
 def sections_as_markdown(title: str, sections: Iterable[Section]) -> str:

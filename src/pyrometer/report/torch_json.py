@@ -45,6 +45,14 @@
     ``depth``, ``kind``, the four passes, ``ns_per_step``, ``share``, ``hidden``; ``per_step``: ``calls``,
     ``forward_ns`` (with what the backward pass computed again), ``forward_self_ns``, ``backward_ns``
     (null when no pass was timed), ``backward_self_ns``, ``allocated_bytes``.
+``roofline``
+    null where the limits of the machine are not known. ``roofs`` (``threads``, ``precision``,
+    ``flops_per_s``, ``flops_source``, ``bytes_per_s``, ``bytes_source``, ``contended``; null with a
+    ``reason`` where nothing can be placed), ``intra_op_threads``; ``step``, ``phases`` and ``modules``
+    (that call no other, in their forward passes), each with its ``work`` (``name``, ``kind``, ``calls``,
+    ``duration_ns``, ``flops``, ``moved_bytes``, ``at_least``, ``estimated``, ``unknown``), ``bound``
+    (compute-bound, memory-bound, overhead-bound, not placed), ``reason`` (why not placed), ``intensity``,
+    ``flops_per_s``, ``bytes_per_s``, ``compute_share``, ``memory_share``, ``roof_share``.
 ``loaders``
     ``name``, ``workers``, ``batches``, ``iterators``, ``start_ns_per_iterator``,
     ``first_batch_ns_per_iterator``, ``wait_ns``, ``wait_ns_per_batch``, ``wait_share``,

@@ -23,6 +23,7 @@ from pyrometer.report.torch_generation import build_generation_section
 from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_modules import build_module_section
 from pyrometer.report.torch_operators import build_operator_sections
+from pyrometer.report.torch_roofline import build_roofline_section
 from pyrometer.report.torch_steps import build_step_sections, build_warmup_section
 from pyrometer.report.torch_wording import format_figure, sentence
 from pyrometer.units import format_count, format_duration, format_share
@@ -31,11 +32,12 @@ from pyrometer.units import format_count, format_duration, format_share
 def build_torch_sections(
     results: TorchResults, memory: MemoryResult | None, style: Style, *, top: int
 ) -> Iterator[Section]:
-    """Phases, hotspots, modules, operators, data loading, generation, memory, warm-up, compilation."""
+    """Phases, hotspots, modules, roofline, operators, loading, generation, memory, warm-up, compilation."""
     yield from build_step_sections(results)
     for section in (
         build_hotspot_section(results.hotspots, results.strengths, style),
         build_module_section(results.modules, style, top=top),
+        build_roofline_section(results.roofline, style, top=top),
     ):
         if section is not None:
             yield section
