@@ -5,6 +5,13 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
+from pyrometer.record.allocations import (
+    AllocationSite,
+    AllocationSites,
+    PhaseAllocations,
+    ProcessAllocations,
+    SampledBytes,
+)
 from pyrometer.record.counters import (
     CacheCounts,
     CacheSimulation,
@@ -17,6 +24,7 @@ from pyrometer.record.counters import (
 )
 from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Shapes, Use
 from pyrometer.record.run import GitState, Loss, Machine, Memory, Outcome, OwnCost, Program, Run, Software
+from pyrometer.record.samples import Function, StackNode
 from pyrometer.record.torch_run import (
     Compilation,
     Generation,
@@ -86,6 +94,7 @@ def make_run(
     memory: Memory | None = None,
     torch: TorchRun | None = None,
     counters: CounterRecord | None = None,
+    allocations: ProcessAllocations | None = None,
 ) -> Run:
     """A finished run of these strands."""
     return Run(
@@ -103,6 +112,7 @@ def make_run(
         memory=memory,
         torch=torch,
         counters=counters,
+        allocations=allocations,
         losses=losses,
         cost=OwnCost(scope_ns=61.5, scope_entries=12),
     )
@@ -247,6 +257,60 @@ def make_operators() -> Operators:
     )
 
 
+def make_allocations(name: str | None = None) -> ProcessAllocations:
+    """100 MB of tensors and 60 MB of other heap in two phases, 20 MB kept; three lines allocated it."""
+    program, library = name or "/home/ada/train.py", name or "/usr/lib/python3/site-packages/torch/nn.py"
+    return ProcessAllocations(
+        tensor_bytes=100_000_000,
+        tensor_allocations=5_000,
+        heap_bytes=60_000_000,
+        heap_allocations=40_000,
+        freed_bytes=141_000_000,
+        frees=44_000,
+        live_bytes=20_000_000,
+        peak_bytes=36_000_000,
+        python_bytes=7_000_000,
+        python_allocations=100_000,
+        phases=(
+            PhaseAllocations(
+                name=name or "forward",
+                tensor_bytes=80_000_000,
+                tensor_allocations=4_000,
+                heap_bytes=10_000_000,
+                heap_allocations=20_000,
+                freed_bytes=30_000_000,
+                kept_bytes=61_000_000,
+                peak_bytes=36_000_000,
+            ),
+            PhaseAllocations(
+                name="other",
+                heap_bytes=50_000_000,
+                heap_allocations=20_000,
+                freed_bytes=111_000_000,
+                kept_bytes=-61_000_000,
+                peak_bytes=30_000_000,
+            ),
+        ),
+        sites=AllocationSites(
+            sampled_bytes=524_288,
+            large_from_bytes=1_048_576,
+            functions=(
+                Function(name or "train", program, 10),
+                Function(name or "Linear.forward", library, 100),
+                Function(name or "load", program, 2),
+            ),
+            nodes=(StackNode(None, 0, 14), StackNode(0, 1, 125), StackNode(0, 2, None)),
+            sites=(
+                AllocationSite(1, 144, 0, 0),
+                AllocationSite(0, 16, 0, 0),
+                AllocationSite(2, 4, 64_000_000, 8),
+            ),
+            without_python=SampledBytes(9, 0, 0),
+            missed=SampledBytes(0, 2_000_000, 1),
+        ),
+    )
+
+
 def make_counters(name: str | None = None) -> CounterRecord:
     """Counters with something in every field: 2 instructions a cycle, one event that is not there.
 
@@ -384,6 +448,7 @@ def any_runs(draw: st.DrawFn) -> Run:
         memory=draw(st.none() | st.just(make_memory())),
         torch=draw(st.none() | st.just(make_torch_run())),
         counters=draw(st.none() | st.just(make_counters())),
+        allocations=draw(st.none() | st.just(make_allocations())),
         losses=tuple(
             draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
         ),

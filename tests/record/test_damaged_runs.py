@@ -11,7 +11,7 @@ from pyrometer.analysis.results import build_results
 from pyrometer.errors import RunFileError
 from pyrometer.record.format import decode_run, encode_run
 from tests.record.damage import damage
-from tests.record.example_runs import make_counters, make_memory, make_run, make_torch_run
+from tests.record.example_runs import make_allocations, make_counters, make_memory, make_run, make_torch_run
 
 STORED_RUNS = sorted((Path(__file__).parents[1] / "runs").glob("*/*.json*"))
 
@@ -39,7 +39,14 @@ def damage_many(*, seeds: range) -> tuple[int, int]:
     """How many damaged files were still runs, and how many were refused."""
     originals = [read_plainly(path) for path in STORED_RUNS]
     originals.append(
-        encode_run(make_run(memory=make_memory(), torch=make_torch_run(), counters=make_counters()))
+        encode_run(
+            make_run(
+                memory=make_memory(),
+                torch=make_torch_run(),
+                counters=make_counters(),
+                allocations=make_allocations(),
+            )
+        )
     )
     still_runs = 0
     for seed in seeds:

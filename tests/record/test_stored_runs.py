@@ -23,6 +23,7 @@ def stored(name: str) -> Run:
 
 def test_there_are_stored_runs_of_the_first_version() -> None:
     assert [name for name in STORED_RUNS if name.startswith("v1/")] == [
+        "v1/allocations.json",
         "v1/classifier.json",
         "v1/counters.json",
         "v1/limits-of-the-machine.json",

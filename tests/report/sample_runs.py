@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from pyrometer.record.allocations import ProcessAllocations
 from pyrometer.record.counters import CounterRecord
 from pyrometer.record.run import GitState, Loss, Machine, Outcome, OwnCost, Program, Run, Software
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
-from tests.record.example_runs import make_counters
+from tests.record.example_runs import make_allocations, make_counters
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -48,6 +51,7 @@ def run_of(
     machine: Machine | None = None,
     git: GitState | None = None,
     counters: CounterRecord | None = None,
+    allocations: ProcessAllocations | None = None,
 ) -> Run:
     """A run of these strands on a machine that never changes."""
     return Run(
@@ -77,6 +81,7 @@ def run_of(
         outcome=outcome or Outcome(status="finished"),
         strands=strands,
         counters=counters,
+        allocations=allocations,
         losses=losses,
         cost=OwnCost(
             scope_ns=61.5,
@@ -116,6 +121,20 @@ def simple_run() -> Run:
 def counted_run() -> Run:
     """The counters of tests/record/example_runs.py: 2 instructions a cycle, 9 % of data not in D1."""
     return run_of(main_strand(node("train", None, [MS])), profiled_ns=2 * MS, counters=make_counters())
+
+
+def allocating_run() -> Run:
+    """The allocations of tests/record/example_runs.py: 90 MB in a scope, 40 MB of it in one inside."""
+    outer, inner = node("epoch", None, [MS] * 10), node("batch", 0, [MS // 2] * 10)
+    memory = {"heap_allocations": 1_000, "freed_bytes": 80_000_000, "kept_bytes": 10_000_000}
+    return run_of(
+        main_strand(
+            replace(outer, allocated_bytes=50_000_000, allocations=600, heap_bytes=40_000_000, **memory),
+            replace(inner, allocated_bytes=40_000_000, allocations=500, heap_bytes=0, **memory),
+        ),
+        profiled_ns=20 * MS,
+        allocations=make_allocations(),
+    )
 
 
 def threaded_run() -> Run:

@@ -6,6 +6,7 @@ import pytest
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
 from tests.report.sample_runs import (
+    allocating_run,
     counted_run,
     empty_run,
     hostile_run,
@@ -23,6 +24,7 @@ RUNS = {
     "hostile": hostile_run,
     "wide": wide_run,
     "counted": counted_run,
+    "allocating": allocating_run,
 }
 
 every_run = pytest.mark.parametrize("name", RUNS)

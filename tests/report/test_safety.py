@@ -14,10 +14,11 @@ from pyrometer.record.run import Loss, Outcome, Run
 from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.safe_text import shorten_middle
-from tests.record.example_runs import make_counters
+from tests.record.example_runs import make_allocations, make_counters
 from tests.report.sample_runs import (
     HOSTILE_NAMES,
     MS,
+    allocating_run,
     counted_run,
     empty_run,
     hostile_run,
@@ -51,6 +52,7 @@ def run_with_name(name: str) -> Run:
         outcome=Outcome(status="exception", detail=name),
         losses=(Loss(collector=name, reason=name, count=2),),
         counters=make_counters(name),
+        allocations=make_allocations(name),
     )
 
 
@@ -71,8 +73,17 @@ def kinds_of(tokens: list[Token]) -> list[str]:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 160])
 @pytest.mark.parametrize(
     "run",
-    [simple_run(), threaded_run(), layered_run(), empty_run(), hostile_run(), wide_run(), counted_run()],
-    ids=["simple", "threaded", "layered", "empty", "hostile", "wide", "counted"],
+    [
+        simple_run(),
+        threaded_run(),
+        layered_run(),
+        empty_run(),
+        hostile_run(),
+        wide_run(),
+        counted_run(),
+        allocating_run(),
+    ],
+    ids=["simple", "threaded", "layered", "empty", "hostile", "wide", "counted", "allocating"],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from pyrometer.analysis.allocations import AllocationResults, build_allocations
 from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
 from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
@@ -54,6 +55,8 @@ class Results:
     """None when the program did not use PyTorch, or it could not be watched."""
     memory: MemoryResult | None
     """None when the process's memory was not recorded."""
+    allocations: AllocationResults | None
+    """None when they were not counted."""
 
     def __getitem__(self, name: str) -> ScopeSummary:
         for summary in self.scopes:
@@ -82,6 +85,7 @@ def build_results(run: Run) -> Results:
         losses=run.losses,
         torch=torch,
         memory=build_memory_results(run, None if torch is None else torch.main),
+        allocations=build_allocations(run),
     )
 
 

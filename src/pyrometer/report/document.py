@@ -5,6 +5,7 @@ One pure step from a Run. A renderer lays out and formats these values and compu
 
 from dataclasses import dataclass
 
+from pyrometer.analysis.allocations import AllocationResults, build_allocations
 from pyrometer.analysis.call_tree import merge_strands
 from pyrometer.analysis.counters import CounterResults, build_counter_results
 from pyrometer.analysis.memory import MemoryResult
@@ -39,6 +40,8 @@ class Document:
     torch: TorchResults | None
     """None when the program did not use PyTorch."""
     memory: MemoryResult | None
+    allocations: AllocationResults | None
+    """None when they were not counted."""
     counters: CounterResults | None
     """None when nothing was to be counted."""
     by_thread: tuple[TreeRow, ...]
@@ -92,6 +95,7 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
         headline=_build_headline(run, summaries),
         torch=torch,
         memory=build_memory_results(run, None if torch is None else torch.main),
+        allocations=build_allocations(run),
         counters=build_counter_results(run.counters),
         by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:top]),

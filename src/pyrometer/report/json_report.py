@@ -34,6 +34,15 @@ is ``null``. The text is plain ASCII.
     ``checkpoint_ns``, ``hook_ns`` (around PyTorch's calls).
 ``torch``, ``memory``
     See ``torch_json``.
+``allocations``
+    null when they were not counted. ``bytes`` and ``allocations`` of tensors and heap together; ``process``:
+    ``tensor_bytes``, ``tensor_allocations``, ``heap_bytes``, ``heap_allocations``, ``freed_bytes``,
+    ``frees``, ``live_bytes``, ``peak_bytes`` (both over what was there when counting began),
+    ``python_bytes``, ``python_allocations`` (null unless asked for), and the same by phase in ``phases``;
+    ``spots``: ``kind`` (phase, module, scope), ``name``, ``bytes``, ``tensor_bytes``, ``allocations``,
+    ``share``, ``bytes_per_allocation``, ``allocations_per_step``, of its own code, over ``steps``;
+    ``lines``: ``function``, ``file``, ``line``, ``bytes``, ``error_bytes``, ``share``, ``samples``,
+    ``large_allocations``, ``mostly_in``; ``sampled_bytes``, ``bytes_without_python``, ``bytes_missed``.
 ``counters``
     What ``--counters`` and ``--cachegrind`` counted; null when neither was asked for.
     ``hardware``: ``source``; ``process`` and each of ``threads`` with ``name``, ``threads`` (how many are
@@ -56,6 +65,7 @@ from typing import Any
 
 import msgspec
 
+from pyrometer.analysis.allocations import AllocationResults, build_allocations
 from pyrometer.analysis.call_tree import CallTree
 from pyrometer.analysis.counters import build_counter_results
 from pyrometer.analysis.results import Results, build_results, largest_first
@@ -94,6 +104,7 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "threads": _threads(results),
         "torch": None if results.torch is None else torch_content(results.torch),
         "memory": as_json(results.memory),
+        "allocations": _allocations(build_allocations(run)),
         "counters": as_json(build_counter_results(run.counters)),
         "own_cost": {
             **as_json(run.cost),
@@ -119,6 +130,14 @@ def _laid_out(content: dict[str, Any]) -> str:
 def _scopes(scopes: Iterable[ScopeSummary], *, share_is_known: bool) -> list[dict[str, Any]]:
     rows = [{figure: getattr(scope, figure) for figure in _SCOPE_FIGURES} for scope in scopes]
     return rows if share_is_known else [{**row, "share": None} for row in rows]
+
+
+def _allocations(results: AllocationResults | None) -> dict[str, Any] | None:
+    if results is None:
+        return None
+    content: dict[str, Any] = as_json(results)
+    del content["process"]["sites"]  # as raw as in the run file
+    return content
 
 
 def _tree(tree: CallTree) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Run
 from pyrometer.report import wording
+from pyrometer.report.allocation_sections import build_allocation_sections
 from pyrometer.report.blocks import Block, Bullets, Checklist, Code, Emphasis, Lines, Pairs, Section, Table
 from pyrometer.report.cells import SPACIOUS, apart_cells, hottest_amount, scope_cells
 from pyrometer.report.counters_section import build_counter_sections
@@ -62,6 +63,8 @@ def _lines(run: Run, document: Document, *, top: int, roofline_file: str | None)
     elif document.asks_for_marks:
         yield from _section("Scopes", (for_markdown(wording.NO_SCOPES), ""))
         yield from _fenced("\n".join(wording.HOW_TO_MARK), language="python")
+    for section in build_allocation_sections(document.allocations, SPACIOUS, top=top):
+        yield from _section(for_markdown(section.title), _blocks(section))
     for section in build_counter_sections(document.counters, SPACIOUS, top=top):
         yield from _section(for_markdown(section.title), _blocks(section))
     yield from _section("The profiler's own cost", _bullets(document.cost))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
 from pyrometer.report import wording
+from pyrometer.report.allocation_sections import build_allocation_sections
 from pyrometer.report.blocks import (
     Block,
     Bullets,
@@ -97,6 +98,7 @@ def _sections(document: Document, *, top: int) -> Iterator[Section]:
         yield Section(title="How to read it", blocks=(Lines(lines=numbered),))
     elif document.asks_for_marks:
         yield Section(title="Scopes", blocks=(Lines(lines=_how_to_mark()),))
+    yield from build_allocation_sections(document.allocations, COMPACT, top=top)
     yield from build_counter_sections(document.counters, COMPACT, top=top)
     yield Section(title="The profiler's own cost", blocks=(Bullets(lines=document.cost),))
     yield Section(title="Losses", blocks=(Bullets(lines=document.losses),))

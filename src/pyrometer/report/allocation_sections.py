@@ -1,0 +1,175 @@
+"""What was allocated, as sections of a report: in all, by phase, by operation and by line."""
+
+from collections.abc import Iterator, Sequence
+
+from pyrometer.analysis.allocations import (
+    AllocatingLine,
+    AllocationResults,
+    AllocationSpot,
+    phase_bytes,
+)
+from pyrometer.record.allocations import PhaseAllocations
+from pyrometer.report.blocks import Block, Column, Pairs, Row, Section, Table, notes
+from pyrometer.report.cells import Style, write_known
+from pyrometer.report.torch_wording import format_figure
+from pyrometer.units import format_bytes, format_count, format_share
+
+_MOST_LINES = 10
+_SMALLEST_SHARE = 0.001
+
+_SPOTS = (
+    "Bytes of tensors and of the rest of the heap by its own code, in all; what an operation calls has rows "
+    "of its own."
+)
+_TWICE = "Scopes count the same bytes as phases and modules do, once more."
+
+
+def build_allocation_sections(
+    results: AllocationResults | None, style: Style, *, top: int
+) -> Iterator[Section]:
+    """Nothing where nothing was counted: that is a loss, or was asked for."""
+    if results is None:
+        return
+    blocks: list[Block] = [Pairs(rows=tuple(_totals(results)))]
+    if results.process.phases:
+        blocks.append(_phases(results.process.phases, style))
+    yield Section(title="Allocations", blocks=tuple(blocks))
+    spots = [spot for spot in results.spots if spot.share >= _SMALLEST_SHARE]
+    if spots:
+        yield Section(
+            title="Allocation hot spots",
+            blocks=(
+                _spots(spots[:top], style),
+                *notes([*_about(spots), *_not_shown(len(spots[top:]), "operation")]),
+            ),
+        )
+    if results.lines:
+        yield _lines(results, style, top=min(top, _MOST_LINES))
+
+
+def _totals(results: AllocationResults) -> Iterator[tuple[str, str]]:
+    process = results.process
+    if process.tensor_bytes is not None and process.tensor_allocations is not None:
+        yield "CPU tensors", _amount(process.tensor_bytes, process.tensor_allocations)
+    yield "other heap", _amount(process.heap_bytes, process.heap_allocations)
+    if process.python_bytes is not None and process.python_allocations is not None:
+        yield "small objects", _amount(process.python_bytes, process.python_allocations)
+    yield "freed", f"{format_bytes(process.freed_bytes)} in {format_count(process.frees, 'block')}"
+    grown = "more" if process.live_bytes >= 0 else "less"
+    live = f"{format_bytes(abs(process.live_bytes))} {grown} than when counting began"
+    yield "live", f"{live}, {format_bytes(process.peak_bytes)} at the peak"
+
+
+def _amount(size: int, allocations: int) -> str:
+    return f"{format_bytes(size)} in {format_count(allocations, 'allocation')}"
+
+
+def _phases(phases: Sequence[PhaseAllocations], style: Style) -> Table:
+    columns = (
+        Column(heading="tensors"),
+        Column(heading="heap", spelled="other heap"),
+        Column(heading="allocs", spelled="allocations", dropped=1),
+        Column(heading="freed"),
+        Column(heading="kept"),
+        Column(heading="peak", spelled="peak, over the start"),
+    )
+    rows = tuple(
+        Row(
+            name=phase.name,
+            cells=(
+                write_known(phase.tensor_bytes, style.size),
+                style.size(phase.heap_bytes),
+                style.count(phase.heap_allocations + (phase.tensor_allocations or 0)),
+                style.size(phase.freed_bytes),
+                f"{'-' if phase.kept_bytes < 0 else ''}{style.size(abs(phase.kept_bytes))}",
+                style.size(phase.peak_bytes),
+            ),
+        )
+        for phase in sorted(phases, key=phase_bytes, reverse=True)
+    )
+    return Table(names="phase", columns=columns, rows=rows)
+
+
+def _about(spots: Sequence[AllocationSpot]) -> Iterator[str]:
+    kinds = {spot.kind for spot in spots}
+    yield _SPOTS
+    if "scope" in kinds and len(kinds) > 1:
+        yield _TWICE
+
+
+def _spots(spots: Sequence[AllocationSpot], style: Style) -> Table:
+    columns = (
+        Column(heading="what", left=True),
+        Column(heading="bytes"),
+        Column(heading="%", spelled="% of all"),
+        Column(heading="allocs", spelled="allocations"),
+        Column(heading="each", spelled="bytes each"),
+        Column(heading="a step", spelled="allocations a step", dropped=1),
+    )
+    rows = tuple(
+        Row(
+            name=spot.name,
+            cells=(
+                spot.kind,
+                style.size(spot.bytes),
+                style.share(spot.share),
+                style.count(spot.allocations),
+                style.size(spot.bytes_per_allocation),
+                write_known(spot.allocations_per_step, format_figure),
+            ),
+        )
+        for spot in spots
+    )
+    return Table(names="operation", columns=columns, rows=rows)
+
+
+def _lines(results: AllocationResults, style: Style, *, top: int) -> Section:
+    columns = (
+        Column(heading="bytes"),
+        Column(heading="±", spelled="± (standard error)"),
+        Column(heading="%"),
+        Column(heading="samples", dropped=1),
+        Column(heading="large", spelled="large allocations", dropped=2),
+    )
+    rows = tuple(
+        Row(
+            name=_place(line, style),
+            cells=(
+                style.size(line.bytes),
+                style.size(line.error_bytes),
+                style.share(line.share),
+                style.count(line.samples),
+                style.count(line.large_allocations),
+            ),
+            details=() if line.mostly_in is None else (f"Mostly in {line.mostly_in}.",),
+        )
+        for line in results.lines[:top]
+    )
+    table = Table(names="line", columns=columns, rows=rows, details="where" if style.wordy else "")
+    return Section(
+        title="Lines that allocate",
+        blocks=(table, *notes([*_how_sampled(results), *_not_shown(len(results.lines[top:]), "line")])),
+    )
+
+
+def _place(line: AllocatingLine, style: Style) -> str:
+    file = line.file if style.wordy else line.file.rpartition("/")[2]
+    return f"{file}:{'?' if line.line is None else line.line} {line.function}"
+
+
+def _how_sampled(results: AllocationResults) -> Iterator[str]:
+    if results.sampled_bytes is None:
+        return
+    size = format_bytes(results.sampled_bytes)
+    yield f"By a sample each {size} or so, and every allocation from 1.00 MiB on; of the program's own lines."
+    for what, amount in (
+        ("on threads that run no Python", results.bytes_without_python),
+        ("whose line was not noted", results.bytes_missed),
+    ):
+        if amount and results.bytes:
+            share = format_share(min(amount / results.bytes, 1))
+            yield f"Besides about {format_bytes(amount)} ({share} of all) {what}."
+
+
+def _not_shown(number: int, what: str) -> list[str]:
+    return [f"{format_count(number, f'more {what}')} not shown (see --top)."] if number else []
