@@ -14,6 +14,7 @@ from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.store.run_files import write_run
 from tests.limits import placed_run
 from tests.report.sample_runs import empty_run, simple_run, threaded_run
+from tests.report.test_sample_report import sampled_run
 from tests.torch_runs import training_run
 
 
@@ -202,3 +203,72 @@ def test_a_roofline_that_cannot_be_drawn_says_what_to_do() -> None:
     assert "is the run itself" in str(error_of("run.json", "--roofline", "run.json"))
     assert "Name another file with --roofline" in str(error_of("run.json", "--roofline", "no/where.svg"))
     assert not Path("a.svg").exists()
+
+
+def test_more_functions_and_lines_are_shown_for_the_asking() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    assert report_of("run.json") == render_terminal(sampled_run())
+    assert report_of("run.json", "--functions") == render_terminal(sampled_run(), functions=True)
+
+
+def test_a_markdown_file_has_its_flame_graph_beside_it() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    report_of("run.json", "-o", "my report.md")
+    text = Path("my report.md").read_text(encoding="utf-8")
+    assert text == render_markdown(sampled_run(), flamegraph="my report.flamegraph.svg")
+    assert Path("my report.flamegraph.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert report_of("run.json", "--format", "markdown") == render_markdown(sampled_run())
+
+
+def test_the_stacks_are_written_in_every_format_asked_for_and_nothing_else() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    options = [
+        "--flamegraph",
+        "f.svg",
+        "--collapsed",
+        "c.txt",
+        "--speedscope",
+        "s.json",
+        "--pprof",
+        "p.pb.gz",
+    ]
+    result = invoke("run.json", *options)
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[0] == "f.svg: 1,814 samples, open it in a browser"
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == options[1::2]
+    assert Path("f.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert Path("c.txt").read_text(encoding="utf-8").count("\n") == 12
+    assert json.loads(Path("s.json").read_bytes())["profiles"][0]["name"] == "CPU time"
+    assert Path("p.pb.gz").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_collapsed_stacks_count_what_is_asked_for() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    report_of("run.json", "--collapsed", "c.txt", "--weight", "samples")
+    counts = [int(line.rpartition(" ")[2]) for line in Path("c.txt").read_text(encoding="utf-8").splitlines()]
+    assert sum(counts) == 1_814
+    assert "name that file too" in str(error_of("run.json", "--weight", "samples"))
+
+
+def test_a_report_is_written_besides_the_stacks_if_that_is_asked_for_as_well() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    assert report_of("run.json", "--pprof", "p.pb.gz", "--format", "json") == render_json(sampled_run())
+    assert Path("p.pb.gz").exists()
+
+
+def test_stacks_of_a_run_without_any_are_refused() -> None:
+    write_run(simple_run(), Path("run.json"))
+    for option in ("--flamegraph", "--collapsed", "--speedscope", "--pprof"):
+        error = error_of("run.json", option, "out.file")
+        assert isinstance(error, UsageError)
+        assert "run.json has no stack samples to write" in str(error)
+    assert not Path("out.file").exists()
+
+
+def test_stacks_are_never_written_over_the_run() -> None:
+    write_run(sampled_run(), Path("run.json"))
+    before = Path("run.json").read_bytes()
+    assert str(error_of("run.json", "--speedscope", "run.json")) == (
+        "run.json is the run itself: name another file for its speedscope file with --speedscope"
+    )
+    assert Path("run.json").read_bytes() == before

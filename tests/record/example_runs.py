@@ -24,7 +24,7 @@ from pyrometer.record.counters import (
 )
 from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Shapes, Use
 from pyrometer.record.run import GitState, Loss, Machine, Memory, Outcome, OwnCost, Program, Run, Software
-from pyrometer.record.samples import Function, StackNode
+from pyrometer.record.samples import Function, StackNode, StackSamples
 from pyrometer.record.torch_run import (
     Compilation,
     Generation,
@@ -38,6 +38,7 @@ from pyrometer.record.torch_run import (
 )
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
+from tests.record.example_samples import any_samples
 
 LARGEST = 2**63 - 1
 
@@ -95,6 +96,7 @@ def make_run(
     torch: TorchRun | None = None,
     counters: CounterRecord | None = None,
     allocations: ProcessAllocations | None = None,
+    samples: StackSamples | None = None,
 ) -> Run:
     """A finished run of these strands."""
     return Run(
@@ -113,6 +115,7 @@ def make_run(
         torch=torch,
         counters=counters,
         allocations=allocations,
+        samples=samples,
         losses=losses,
         cost=OwnCost(scope_ns=61.5, scope_entries=12),
     )
@@ -417,6 +420,8 @@ def any_runs(draw: st.DrawFn) -> Run:
     strands: list[Strand] = []
     for _ in range(draw(st.integers(0, 4))):
         strands.append(draw(strands_under(strands)))
+    torch = draw(st.none() | st.just(make_torch_run()))
+    calls = () if torch is None else torch.calls
     commit = st.builds(GitState, commit=_text, branch=st.none() | _text, dirty=st.booleans())
     optional_count = st.none() | _counts
     return Run(
@@ -446,7 +451,8 @@ def any_runs(draw: st.DrawFn) -> Run:
         outcome=Outcome(status=draw(_text), detail=draw(st.none() | _text)),
         strands=tuple(strands),
         memory=draw(st.none() | st.just(make_memory())),
-        torch=draw(st.none() | st.just(make_torch_run())),
+        torch=torch,
+        samples=draw(st.none() | any_samples(strands, calls)),
         counters=draw(st.none() | st.just(make_counters())),
         allocations=draw(st.none() | st.just(make_allocations())),
         losses=tuple(

@@ -11,7 +11,16 @@ from pyrometer.analysis.results import build_results
 from pyrometer.errors import RunFileError
 from pyrometer.record.format import decode_run, encode_run
 from tests.record.damage import damage
-from tests.record.example_runs import make_allocations, make_counters, make_memory, make_run, make_torch_run
+from tests.record.example_runs import (
+    make_allocations,
+    make_counters,
+    make_memory,
+    make_node,
+    make_run,
+    make_strand,
+    make_torch_run,
+)
+from tests.record.example_samples import make_samples
 
 STORED_RUNS = sorted((Path(__file__).parents[1] / "runs").glob("*/*.json*"))
 
@@ -48,6 +57,8 @@ def damage_many(*, seeds: range) -> tuple[int, int]:
             )
         )
     )
+    strand = make_strand(make_node("step", 900))
+    originals.append(encode_run(make_run(strand, torch=make_torch_run(), samples=make_samples())))
     still_runs = 0
     for seed in seeds:
         chance = random.Random(seed)  # noqa: S311 (a failure is to be made again from its seed)
@@ -94,6 +105,9 @@ FIELDS = (
     "torch",
     "groups",
     "phases",
+    "samples",
+    "observations",
+    "functions",
 )
 
 

@@ -30,6 +30,7 @@ def test_there_are_stored_runs_of_the_first_version() -> None:
         "v1/open-and-suspended.json",
         "v1/operators.json",
         "v1/recursion-and-overflow.json.gz",
+        "v1/sampled.json",
         "v1/terminated-server.json",
         "v1/threads.json",
     ]
@@ -97,3 +98,15 @@ def test_the_stored_run_with_limits_can_be_placed_below_them() -> None:
         "net.act": "overhead-bound",
         "net.own": "not placed",
     }
+
+
+def test_the_stored_run_with_samples_shows_its_functions_and_threads() -> None:
+    results = build_results(stored("v1/sampled.json")).samples
+    assert results is not None
+    assert results.samples == 142
+    assert len(results.threads) == 2
+    names = [function.name for function in results.functions]
+    assert names[:3] == ["work", "JSONEncoder.iterencode", "JSONDecoder.raw_decode"]
+    # Below itself many times, and counted once.
+    count = next(function for function in results.functions if function.name == "count")
+    assert count.own.cpu_ns == count.total_cpu_ns

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pyrometer.analysis.allocations import AllocationResults, build_allocations
 from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
 from pyrometer.analysis.memory import MemoryResult
+from pyrometer.analysis.sample_results import SampleResults, build_sample_results
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.record.run import Loss, Run
@@ -57,6 +58,8 @@ class Results:
     """None when the process's memory was not recorded."""
     allocations: AllocationResults | None
     """None when they were not counted."""
+    samples: SampleResults | None
+    """None when no stacks were sampled."""
 
     def __getitem__(self, name: str) -> ScopeSummary:
         for summary in self.scopes:
@@ -86,6 +89,7 @@ def build_results(run: Run) -> Results:
         torch=torch,
         memory=build_memory_results(run, None if torch is None else torch.main),
         allocations=build_allocations(run),
+        samples=build_sample_results(run),
     )
 
 

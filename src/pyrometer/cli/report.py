@@ -9,9 +9,16 @@ from typing import Annotated
 
 import typer
 
+from pyrometer.cli.report_files import (
+    StackFiles,
+    write_flamegraph_beside,
+    write_report,
+    write_stack_files,
+)
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report import Screen, render_json, render_markdown, render_terminal
+from pyrometer.report.stack_exports import Weight
 from pyrometer.store.run_files import RUN_FILE_NAME, RUNS_FOLDER_NAME, current_folder, read_run
 
 _DEFAULT_TOP = 20
@@ -58,8 +65,43 @@ def report(
     by_thread: Annotated[
         bool, typer.Option("--by-thread", help="Show each thread by itself too (in JSON always).")
     ] = False,
+    functions: Annotated[
+        bool,
+        typer.Option(
+            "--functions",
+            help="Show more functions and call stacks, and lines too (in Markdown and JSON always).",
+        ),
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to FILE, not to the screen.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write to FILE, not to the screen; the flame graph goes beside a .md FILE.",
+            metavar="FILE",
+        ),
+    ] = None,
+    flamegraph: Annotated[
+        Path | None, typer.Option(help="Write a flame graph of the CPU time there.", metavar="FILE.svg")
+    ] = None,
+    collapsed: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the stacks there, one a line, as flame-graph tools read them.", metavar="FILE"
+        ),
+    ] = None,
+    weight: Annotated[
+        Weight | None,
+        typer.Option(
+            help="What --collapsed counts: nanoseconds of CPU or wall time, or samples.  [default: cpu]",
+            show_default=False,
+        ),
+    ] = None,
+    speedscope: Annotated[
+        Path | None, typer.Option(help="Write the stacks there for speedscope.", metavar="FILE.json")
+    ] = None,
+    pprof: Annotated[
+        Path | None, typer.Option(help="Write the stacks there for pprof.", metavar="FILE.pb.gz")
     ] = None,
     roofline: Annotated[
         Path | None,
@@ -70,7 +112,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Show the report of a run."""
+    """Show the report of a run, or write its sampled stacks for another tool."""
     if not run_paths:
         run_paths = [newest_run(Path(RUNS_FOLDER_NAME))]
         print(f"{run_paths[0]}:", file=sys.stderr)
@@ -86,15 +128,34 @@ def report(
     (run_path,), (run,) = run_paths, runs
     if roofline is not None:
         write_report(roofline, draw_roofline(run), run_path=run_path, option="--roofline")
+    stack_files = StackFiles(
+        flamegraph=flamegraph, collapsed=collapsed, weight=weight, speedscope=speedscope, pprof=pprof
+    )
+    for line in write_stack_files(run, stack_files, run_path=run_path):
+        print(line, file=sys.stderr)
+    if stack_files and output is None and report_format is None:
+        return
     if output is None:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         encoding = sys.stdout.encoding or "utf-8"
-        text = render(run, chosen, top=top, by_thread=by_thread, screen=screen)
+        text = render(run, chosen, top=top, by_thread=by_thread, functions=functions, screen=screen)
         # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
         print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
     else:
         picture = None if roofline is None else os.path.relpath(roofline, output.parent)
-        text = render(run, chosen, top=top, by_thread=by_thread, screen=Screen(), roofline_file=picture)
+        beside = None
+        if chosen is Format.MARKDOWN:
+            beside = write_flamegraph_beside(run, output, run_path=run_path)
+        text = render(
+            run,
+            chosen,
+            top=top,
+            by_thread=by_thread,
+            functions=functions,
+            screen=Screen(),
+            flamegraph=beside,
+            roofline_file=picture,
+        )
         write_report(output, text, run_path=run_path)
 
 
@@ -129,17 +190,26 @@ def render(
     top: int | None,
     by_thread: bool,
     screen: Screen,
+    functions: bool = False,
+    flamegraph: str | None = None,
     roofline_file: str | None = None,
 ) -> str:
     """The report of a run in the format asked for."""
     if report_format is Format.JSON:
         return render_json(run, top=top)
     if report_format is Format.MARKDOWN:
-        return render_markdown(run, top=top or _DEFAULT_TOP, by_thread=by_thread, roofline_file=roofline_file)
+        return render_markdown(
+            run,
+            top=top or _DEFAULT_TOP,
+            by_thread=by_thread,
+            flamegraph=flamegraph,
+            roofline_file=roofline_file,
+        )
     return render_terminal(
         run,
         top=top or _DEFAULT_TOP,
         by_thread=by_thread,
+        functions=functions,
         width=screen.width,
         color=screen.color,
         ascii_only=screen.ascii_only,
@@ -180,16 +250,3 @@ def draw_roofline(run: Run) -> str:
         return render_roofline_svg(torch.roofline, title=f"Roofline of {run.program.name}")
     except NoPictureError as error:
         raise UsageError(f"--roofline: {error}") from None
-
-
-def write_report(output: Path, text: str, *, run_path: Path, option: str = "-o") -> None:
-    """Write a report to a file, but never over the run it was made from."""
-    try:
-        run_file = run_path / RUN_FILE_NAME if run_path.is_dir() else run_path
-        if output.exists() and output.samefile(run_file):
-            raise UsageError(f"{output} is the run itself: name another file for its report with {option}")
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"Cannot write the report to {output}: {error.strerror or error}. Name another file with {option}"
-        ) from error

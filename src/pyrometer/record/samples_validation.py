@@ -51,9 +51,9 @@ def _place_problems(
     if strand >= len(strands):
         yield from _missing(strand, len(strands), place, "strand")
     else:
-        yield from _missing(node, len(strands[strand].nodes), place, f"node of strand {strand}")
+        yield from _missing(node, len(strands[strand].nodes), place, "node", f" in strand {strand}")
 
 
-def _missing(index: int, count: int, place: str, what: str) -> Iterator[Problem]:
+def _missing(index: int, count: int, place: str, what: str, where: str = "") -> Iterator[Problem]:
     if index >= count:
-        yield Problem(place=place, text=f"there is no {what} {index}, only {count}")
+        yield Problem(place=place, text=f"there is no {what} {index}{where}, only {count}")

@@ -10,6 +10,7 @@ from pyrometer.analysis.call_tree import merge_strands
 from pyrometer.analysis.counters import CounterResults, build_counter_results
 from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.results import build_thread_results, largest_first
+from pyrometer.analysis.sample_results import SampleResults, build_sample_results
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.record.run import Run
@@ -44,6 +45,8 @@ class Document:
     """None when they were not counted."""
     counters: CounterResults | None
     """None when nothing was to be counted."""
+    samples: SampleResults | None
+    """None when no stacks were sampled."""
     by_thread: tuple[TreeRow, ...]
     """Each thread with its own tree; nothing unless it was asked for."""
     by_thread_notes: tuple[str, ...]
@@ -75,7 +78,8 @@ class Document:
     @property
     def asks_for_marks(self) -> bool:
         """Whether there is nothing to show unless the program marks its parts."""
-        return not self.scopes and (self.torch is None or self.torch.main is None)
+        sampled = self.samples is not None and self.samples.overall.parts.cpu_ns > 0
+        return not self.scopes and not sampled and (self.torch is None or self.torch.main is None)
 
 
 def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
@@ -97,6 +101,7 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
         memory=build_memory_results(run, None if torch is None else torch.main),
         allocations=build_allocations(run),
         counters=build_counter_results(run.counters),
+        samples=build_sample_results(run),
         by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:top]),
         scopes=scopes,

@@ -54,6 +54,8 @@ is ``null``. The text is plain ASCII.
     ``library``, ``instructions``, ``share``, ``data_references``, ``d1_misses``, ``d1_rate``,
     ``ll_misses``, ``ll_share``) of ``function_count``, ``models`` (the shape of each cache),
     ``slowdown``, ``environment`` (what was set), ``file``.
+``samples``
+    See ``sample_json``.
 ``losses``
     ``collector``, ``reason`` and ``count`` of each.
 """
@@ -71,6 +73,7 @@ from pyrometer.analysis.counters import build_counter_results
 from pyrometer.analysis.results import Results, build_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
+from pyrometer.report.sample_json import sample_content
 from pyrometer.report.torch_json import as_json, torch_content
 from pyrometer.report.tree_rows import tree_share
 
@@ -106,6 +109,7 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "memory": as_json(results.memory),
         "allocations": _allocations(build_allocations(run)),
         "counters": as_json(build_counter_results(run.counters)),
+        "samples": None if results.samples is None else sample_content(results.samples, top=top),
         "own_cost": {
             **as_json(run.cost),
             "scopes_ns": run.cost.scopes_ns,

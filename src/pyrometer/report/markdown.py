@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Run
 from pyrometer.report import wording
@@ -17,6 +18,7 @@ from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document, build_document
 from pyrometer.report.page import Page
 from pyrometer.report.safe_text import escape_controls, for_markdown, shorten_middle, visible
+from pyrometer.report.sample_sections import build_sample_sections
 from pyrometer.report.terminal import PARALLEL_MARK, tree_table
 from pyrometer.report.torch_baseline import build_baseline_sections
 from pyrometer.report.torch_roofline import ROOFLINE_TITLE
@@ -30,22 +32,32 @@ _TREE_WIDTH = 100
 
 
 def render_markdown(
-    run: Run, *, top: int = 20, by_thread: bool = False, roofline_file: str | None = None
+    run: Run,
+    *,
+    top: int = 20,
+    by_thread: bool = False,
+    flamegraph: str | None = None,
+    roofline_file: str | None = None,
 ) -> str:
     """The report as CommonMark with GitHub's tables; ``by_thread`` as for the terminal.
 
-    ``roofline_file`` is where the picture of the roofline is, as seen from the report.
+    ``flamegraph`` and ``roofline_file`` are where these pictures are, as seen from the report.
     """
     document = build_document(run, top=top, by_thread=by_thread)
-    return "\n".join(_lines(run, document, top=top, roofline_file=roofline_file)) + "\n"
+    lines = _lines(run, document, top=top, flamegraph=flamegraph, roofline_file=roofline_file)
+    return "\n".join(lines) + "\n"
 
 
-def _lines(run: Run, document: Document, *, top: int, roofline_file: str | None) -> Iterator[str]:
+def _lines(
+    run: Run, document: Document, *, top: int, flamegraph: str | None, roofline_file: str | None
+) -> Iterator[str]:
     yield f"# Pyrometer: {_name(document.headline.program)}"
     yield ""
     yield _headline(document)
     if document.torch is not None:
         yield from _torch_lines(run, document, document.torch, top=top, roofline_file=roofline_file)
+    if document.samples is not None:
+        yield from _samples(document.samples, top=top, flamegraph=flamegraph)
     if document.by_thread:
         profiled = format_duration(document.headline.profiled_ns)
         yield from _section("Threads", (f"By total time; % is of the {profiled} profiled.", ""))
@@ -63,10 +75,8 @@ def _lines(run: Run, document: Document, *, top: int, roofline_file: str | None)
     elif document.asks_for_marks:
         yield from _section("Scopes", (for_markdown(wording.NO_SCOPES), ""))
         yield from _fenced("\n".join(wording.HOW_TO_MARK), language="python")
-    for section in build_allocation_sections(document.allocations, SPACIOUS, top=top):
-        yield from _section(for_markdown(section.title), _blocks(section))
-    for section in build_counter_sections(document.counters, SPACIOUS, top=top):
-        yield from _section(for_markdown(section.title), _blocks(section))
+    yield from _sections(build_allocation_sections(document.allocations, SPACIOUS, top=top))
+    yield from _sections(build_counter_sections(document.counters, SPACIOUS, top=top))
     yield from _section("The profiler's own cost", _bullets(document.cost))
     yield from _section("Losses", _bullets(document.losses))
     yield from _section("Machine and software", _facts(document.facts))
@@ -80,16 +90,17 @@ def _torch_lines(
         if section.title == ROOFLINE_TITLE and roofline_file is not None:
             yield ""
             yield f"![Phases and modules below the limits of the machine]({quote(roofline_file)})"
-    for section in build_baseline_sections(run, torch):
-        yield from _section(for_markdown(section.title), _blocks(section))
+    yield from _sections(build_baseline_sections(run, torch))
 
 
 def sections_as_markdown(title: str, sections: Iterable[Section]) -> str:
     """A page of its own, made of such sections as reports have."""
-    lines = [f"# {for_markdown(title)}"]
+    return "\n".join((f"# {for_markdown(title)}", *_sections(sections))) + "\n"
+
+
+def _sections(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
-        lines += _section(for_markdown(section.title), _blocks(section))
-    return "\n".join(lines) + "\n"
+        yield from _section(for_markdown(section.title), _blocks(section))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -139,6 +150,20 @@ def _block_table(table: Table) -> Iterator[str]:
             cells.append(for_markdown(" ".join(row.details)))
         # Only our own words are set bold: stars next to a blank in a name would stay stars.
         yield _row([f"**{cell}**" if row.total and cell else cell for cell in cells])
+
+
+def _samples(samples: SampleResults, *, top: int, flamegraph: str | None) -> Iterator[str]:
+    yield from _sections(build_sample_sections(samples, SPACIOUS, top=top, whole=True))
+    if flamegraph is not None:
+        yield from _section("Flame graph", _picture("Flame graph of the CPU time", flamegraph))
+
+
+def _picture(text: str, target: str) -> Iterator[str]:
+    """A picture that is a link to itself: opened, it can be zoomed and searched."""
+    address = quote(target)
+    yield f"[![{text}]({address})]({address})"
+    yield ""
+    yield "Open the picture itself to zoom, to search and to see each frame's share."
 
 
 def _headline(document: Document) -> str:

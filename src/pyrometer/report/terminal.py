@@ -23,6 +23,7 @@ from pyrometer.report.cells import COMPACT, apart_cells, hottest_amount, scope_c
 from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.page import Page
+from pyrometer.report.sample_sections import build_sample_sections
 from pyrometer.report.screen import DEFAULT_WIDTH
 from pyrometer.report.torch_sections import build_torch_sections
 from pyrometer.report.torch_wording import describe_headline
@@ -46,18 +47,20 @@ def render_terminal(
     *,
     top: int = 20,
     by_thread: bool = False,
+    functions: bool = False,
     width: int | None = None,
     color: bool = False,
     ascii_only: bool = False,
 ) -> str:
     """The report as text of at most ``width`` columns (80 unless told, 40 at least).
 
-    ``by_thread`` adds the ``top`` largest threads, each with its own tree. Text from the run is
+    ``by_thread`` adds the ``top`` largest threads, each with its own tree; ``functions`` all that
+    stack samples say: ``top`` functions, lines, and more call stacks. Text from the run is
     shown, never interpreted: neither rich's markup nor escape sequences.
     """
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
     document = build_document(run, top=top, by_thread=by_thread)
-    return page.render(_content(document, page, top=top))
+    return page.render(_content(document, page, top=top, functions=functions))
 
 
 def tree_table(rows: Sequence[TreeRow]) -> Table:
@@ -78,15 +81,17 @@ def tree_table(rows: Sequence[TreeRow]) -> Table:
     )
 
 
-def _content(document: Document, page: Page, *, top: int) -> Iterator["RenderableType"]:
+def _content(document: Document, page: Page, *, top: int, functions: bool) -> Iterator["RenderableType"]:
     yield page.paragraph(_headline(document, page), style="bold")
-    for section in _sections(document, top=top):
+    for section in _sections(document, top=top, functions=functions):
         yield from page.section(section)
 
 
-def _sections(document: Document, *, top: int) -> Iterator[Section]:
+def _sections(document: Document, *, top: int, functions: bool) -> Iterator[Section]:
     if document.torch is not None:
         yield from build_torch_sections(document.torch, document.memory, COMPACT, top=top)
+    if document.samples is not None:
+        yield from build_sample_sections(document.samples, COMPACT, top=top, whole=functions)
     if document.by_thread:
         yield _by_thread(document)
     if document.scopes:

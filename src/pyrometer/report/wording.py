@@ -66,6 +66,7 @@ def describe_cost(run: Run) -> tuple[str, ...]:
     return (
         *([scopes] if cost.scope_entries or cost.hook_ns is None else []),
         *_describe_hooks(run),
+        *_describe_sampler(run),
         _describe_once(cost),
         _describe_recorder(run),
     )
@@ -166,6 +167,15 @@ def _describe_hooks(run: Run) -> Iterator[str]:
     if hook_ns is not None:
         share = f", {format_share(hook_ns / run.profiled_ns)} of the run" if run.profiled_ns else ""
         yield f"Around the program's PyTorch calls, timed there: {format_duration(hook_ns)}{share}."
+
+
+def _describe_sampler(run: Run) -> Iterator[str]:
+    if run.samples is not None:
+        cpu_ns = run.samples.sampler_cpu_ns
+        share = f", {format_share(cpu_ns / run.profiled_ns)} of the run" if run.profiled_ns else ""
+        text = f"Looking at stacks, on a thread of its own: {format_duration(cpu_ns)} CPU time{share}"
+        looks = format_count(run.samples.dropped, "look")
+        yield f"{text}; {looks} without a stack." if run.samples.dropped else f"{text}."
 
 
 def _describe_once(cost: OwnCost) -> str:

@@ -1,0 +1,280 @@
+"""The sampled stacks as trees of frames, and how shares are summed over them.
+
+Nothing here recurses: a stack is as deep as the program made it.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyrometer.analysis.code_origin import CodePlaces, Origin
+from pyrometer.record.run import Program
+from pyrometer.record.samples import Observation, StackSamples
+
+TOP = -1
+"""The parent of an outermost frame."""
+
+
+class FrameKind(Enum):
+    """What a frame is, which is also how it is coloured."""
+
+    OWN = Origin.OWN.value
+    TORCH = Origin.TORCH.value
+    LIBRARY = Origin.LIBRARY.value
+    STDLIB = Origin.STDLIB.value
+    PROFILER = Origin.PROFILER.value
+    NATIVE = "native code"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A function; or what a thread did inside its innermost one, in native code or waiting."""
+
+    name: str
+    kind: FrameKind
+    module: str
+    """Of native code its library."""
+    file: str = ""
+    first_line: int | None = None
+
+
+IMPORT = Frame(name="import", kind=FrameKind.STDLIB, module="importlib")
+"""All of Python's import system, which has five frames for each import; tracebacks leave them out too."""
+_IMPORT_FILES = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the samples of one place stand for; ``python_ns + native_ns + waiting_ns`` is ``wall_ns``."""
+
+    samples: int = 0
+    waiting: int = 0
+    native: int = 0
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    native_ns: int = 0
+
+    @property
+    def running(self) -> int:
+        """The samples in which the thread ran."""
+        return self.samples - self.waiting
+
+    @property
+    def waiting_ns(self) -> int:
+        """What a thread did not run: it slept, or waited for data, a lock, the GIL or a processor."""
+        return self.wall_ns - self.cpu_ns
+
+    @property
+    def python_ns(self) -> int:
+        """What it ran Python's own code."""
+        return self.cpu_ns - self.native_ns
+
+    def __add__(self, other: "Parts") -> "Parts":
+        return Parts(
+            samples=self.samples + other.samples,
+            waiting=self.waiting + other.waiting,
+            native=self.native + other.native,
+            wall_ns=self.wall_ns + other.wall_ns,
+            cpu_ns=self.cpu_ns + other.cpu_ns,
+            native_ns=self.native_ns + other.native_ns,
+        )
+
+
+NOTHING = Parts()
+
+
+def parts_of(observation: Observation) -> Parts:
+    """An observation's time; what ran is native by the share of the samples that were."""
+    running = observation.samples - observation.waiting
+    return Parts(
+        samples=observation.samples,
+        waiting=observation.waiting,
+        native=observation.native,
+        wall_ns=observation.wall_ns,
+        cpu_ns=observation.cpu_ns,
+        native_ns=observation.cpu_ns * observation.native // running if running else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameTree:
+    """Stacks merged by function: ``parents`` come before their children, at the top is ``TOP``.
+
+    Native code and waiting are frames of their own, below the function that led there.
+    """
+
+    frames: tuple[Frame, ...]
+    parents: Sequence[int]
+    frame_of: Sequence[int]
+    """The index in ``frames`` of each node."""
+    lines: Sequence[int | None]
+    """The line most of a node's CPU time went through."""
+    samples: Sequence[int]
+    """Of the node itself, as are both times."""
+    cpu_ns: Sequence[int]
+    wall_ns: Sequence[int]
+
+
+def merge_by(parents: Sequence[int], keys: Sequence[Hashable], *, fold: bool = False) -> list[int]:
+    """For each node the first one that stands for it: with the same keys all the way up.
+
+    With ``fold`` a node directly below one of the same key is part of it: recursion takes one frame.
+    """
+    known: dict[tuple[int, Hashable], int] = {}
+    stands_for: list[int] = []
+    for index, (parent, key) in enumerate(zip(parents, keys, strict=True)):
+        above = TOP if parent == TOP else stands_for[parent]
+        if fold and above != TOP and keys[above] == key:
+            stands_for.append(above)
+        else:
+            stands_for.append(known.setdefault((above, key), index))
+    return stands_for
+
+
+def with_children(parents: Sequence[int], own: Sequence[int]) -> list[int]:
+    """Of each node its own amount and that of all below it."""
+    totals = list(own)
+    for index in range(len(totals) - 1, -1, -1):
+        if parents[index] != TOP:
+            totals[parents[index]] += totals[index]
+    return totals
+
+
+def are_outermost(parents: Sequence[int], keys: Sequence[Hashable]) -> list[bool]:
+    """Whether no node above has the same key: only those count, or recursion would be counted twice."""
+    first, following = [TOP] * len(parents), [TOP] * len(parents)
+    tops = TOP
+    for index in range(len(parents) - 1, -1, -1):
+        parent = parents[index]
+        if parent == TOP:
+            following[index], tops = tops, index
+        else:
+            following[index], first[parent] = first[parent], index
+    result = [True] * len(parents)
+    open_keys: dict[Hashable, int] = {}
+    above: list[int] = []
+    index = tops
+    while index != TOP or above:
+        if index == TOP:
+            index = above.pop()
+            open_keys[keys[index]] -= 1
+            index = following[index]
+            continue
+        count = open_keys.get(keys[index], 0)
+        result[index] = not count
+        open_keys[keys[index]] = count + 1
+        above.append(index)
+        index = first[index]
+    return result
+
+
+def node_parents(samples: StackSamples) -> list[int]:
+    """The parent of each node of the record."""
+    return [TOP if node.parent is None else node.parent for node in samples.nodes]
+
+
+def own_parts(samples: StackSamples) -> list[Parts]:
+    """Of each node of the record what was met there, over threads and all else."""
+    parts = [NOTHING] * len(samples.nodes)
+    for observation in samples.observations:
+        parts[observation.stack] += parts_of(observation)
+    return parts
+
+
+def function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ...]:
+    """Each function of the record as a frame; those of the import system are one."""
+    places = CodePlaces(program)
+    return tuple(
+        IMPORT
+        if function.file in _IMPORT_FILES
+        else Frame(
+            name=function.name,
+            kind=FrameKind(places.origin(function.file).value),
+            module=places.module(function.file),
+            file=function.file,
+            first_line=function.first_line,
+        )
+        for function in samples.functions
+    )
+
+
+def native_frame(samples: StackSamples, leaf: int | None) -> Frame:
+    """A native function as a frame; without a name where it is not known."""
+    if leaf is None:
+        return Frame(name=FrameKind.NATIVE.value, kind=FrameKind.NATIVE, module="")
+    function = samples.native_functions[leaf]
+    library = function.library.rpartition("/")[2]
+    name = function.name if function.name is not None else f"{FrameKind.NATIVE.value} of {library}"
+    return Frame(name=name, kind=FrameKind.NATIVE, module=library, file=function.library)
+
+
+def build_frame_tree(samples: StackSamples, functions: Sequence[Frame]) -> FrameTree:
+    """The stacks of a run, merged by function; ``functions`` are those of the record."""
+    return _Builder(samples).build(functions)
+
+
+class _Builder:
+    def __init__(self, samples: StackSamples) -> None:
+        self._samples = samples
+        self._frames: dict[Frame, int] = {}
+        self._parents: list[int] = []
+        self._frame_of: list[int] = []
+        self._lines: list[int | None] = []
+        self._figures: list[list[int]] = []
+        self._nodes: dict[tuple[int, int], int] = {}
+        self._import = self._frame(IMPORT)
+
+    def build(self, function_frames: Sequence[Frame]) -> FrameTree:
+        samples = self._samples
+        functions = [self._frame(frame) for frame in function_frames]
+        total_ns = with_children(node_parents(samples), [parts.cpu_ns for parts in own_parts(samples)])
+        most_ns: dict[int, int] = {}
+        merged: list[int] = []
+        for node, node_ns in zip(samples.nodes, total_ns, strict=True):
+            index = self._node(TOP if node.parent is None else merged[node.parent], functions[node.function])
+            merged.append(index)
+            if node_ns > most_ns.get(index, -1):
+                most_ns[index], self._lines[index] = node_ns, node.line
+        for observation in samples.observations:
+            self._add(observation, merged[observation.stack])
+        return FrameTree(
+            frames=tuple(self._frames),
+            parents=self._parents,
+            frame_of=self._frame_of,
+            lines=self._lines,
+            samples=[figures[0] for figures in self._figures],
+            cpu_ns=[figures[1] for figures in self._figures],
+            wall_ns=[figures[2] for figures in self._figures],
+        )
+
+    def _add(self, observation: Observation, node: int) -> None:
+        parts = parts_of(observation)
+        python = parts.running - parts.native
+        self._count(node, python, parts.python_ns, parts.python_ns)
+        if parts.native or parts.native_ns:
+            native = self._node(node, self._frame(native_frame(self._samples, observation.leaf)))
+            self._count(native, parts.native, parts.native_ns, parts.native_ns)
+        if parts.waiting or parts.waiting_ns:
+            waiting = self._node(node, self._frame(Frame(name="waiting", kind=FrameKind.WAITING, module="")))
+            self._count(waiting, parts.waiting, 0, parts.waiting_ns)
+
+    def _count(self, node: int, samples: int, cpu_ns: int, wall_ns: int) -> None:
+        figures = self._figures[node]
+        figures[0] += samples
+        figures[1] += cpu_ns
+        figures[2] += wall_ns
+
+    def _node(self, parent: int, frame: int) -> int:
+        if frame == self._import and parent != TOP and self._frame_of[parent] == frame:
+            return parent
+        index = self._nodes.setdefault((parent, frame), len(self._parents))
+        if index == len(self._parents):
+            self._parents.append(parent)
+            self._frame_of.append(frame)
+            self._lines.append(None)
+            self._figures.append([0, 0, 0])
+        return index
+
+    def _frame(self, frame: Frame) -> int:
+        return self._frames.setdefault(frame, len(self._frames))

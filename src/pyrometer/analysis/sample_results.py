@@ -1,0 +1,140 @@
+"""Everything that stack samples say, as values for programs and reports."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyrometer.analysis.frame_tree import (
+    NOTHING,
+    FrameTree,
+    Parts,
+    build_frame_tree,
+    function_frames,
+    parts_of,
+)
+from pyrometer.analysis.hot_paths import (
+    Depths,
+    HotPaths,
+    WideFrame,
+    find_depths,
+    find_hot_paths,
+    find_wide_frames,
+)
+from pyrometer.analysis.sampled_functions import (
+    Measure,
+    SampledFunction,
+    SampledLine,
+    is_outside,
+    sum_functions,
+)
+from pyrometer.record.run import Run
+from pyrometer.record.samples import Observation, StackSamples
+from pyrometer.record.values import Strand
+from pyrometer.stats.shares import effective_samples
+
+OUTSIDE_PHASES = "outside any phase"
+# Intervals from half to one and a half of the one asked for, each as likely.
+_INTERVAL_SPREAD = 1 / 12
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSplit:
+    """What a thread, a phase or all of them did: ran Python, ran native code, or waited."""
+
+    name: str
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleResults:
+    """What the samples of a run say.
+
+    All shares are of the CPU time of all threads that were looked at.
+    """
+
+    samples_per_s: float
+    samples: int
+    dropped: int
+    sampler_cpu_ns: int
+    effective_samples: float
+    """So many samples of equal weight, of threads that ran, would say as much."""
+    overall: TimeSplit
+    threads: tuple[TimeSplit, ...]
+    """Most CPU time first; they add up to ``overall``, as do ``phases``."""
+    phases: tuple[TimeSplit, ...]
+    """By phase of a PyTorch program; empty without."""
+    functions: tuple[SampledFunction, ...]
+    """Most CPU time of its own first; their ``own`` add up to ``overall``, as do those of ``lines``."""
+    lines: tuple[SampledLine, ...]
+    hot_paths: HotPaths
+    wide_frames: tuple[WideFrame, ...]
+    depths: Depths | None
+    outside: tuple[SampledFunction, ...]
+    """Functions that are not the program's own and take more than 5 % of the CPU time themselves."""
+    tree: FrameTree
+
+
+def build_sample_results(run: Run) -> SampleResults | None:
+    """What a run's samples say; None when none were taken."""
+    samples = run.samples
+    if samples is None:
+        return None
+    overall = sum(map(parts_of, samples.observations), NOTHING)
+    running = ((seen.samples - seen.waiting, seen.cpu_ns) for seen in samples.observations)
+    measure = Measure(cpu_ns=overall.cpu_ns, samples=effective_samples(running, spread=_INTERVAL_SPREAD))
+    functions, lines = sum_functions(samples, run.program, measure)
+    frames = function_frames(run.program, samples)
+    tree = build_frame_tree(samples, frames)
+    return SampleResults(
+        samples_per_s=samples.samples_per_s,
+        samples=samples.samples,
+        dropped=samples.dropped,
+        sampler_cpu_ns=samples.sampler_cpu_ns,
+        effective_samples=measure.samples,
+        overall=TimeSplit(name="all threads", parts=overall),
+        threads=_split(samples, lambda seen: seen.thread, lambda thread: samples.threads[thread]),
+        phases=_phases(run, samples),
+        functions=functions,
+        lines=lines,
+        hot_paths=find_hot_paths(samples, frames, measure),
+        wide_frames=find_wide_frames(tree, measure),
+        depths=find_depths(tree),
+        outside=tuple(filter(is_outside, functions)),
+        tree=tree,
+    )
+
+
+def find_phases(run: Run, samples: StackSamples) -> dict[tuple[int, int], str]:
+    """The phase of each place in torch's calls that was met: the outermost call around it."""
+    if run.torch is None:
+        return {}
+    met = {seen.call for seen in samples.observations if seen.call is not None}
+    tops = {strand: _top_names(run.torch.calls[strand]) for strand in {place[0] for place in met}}
+    return {place: tops[place[0]][place[1]] for place in met}
+
+
+def _top_names(strand: Strand) -> list[str]:
+    names: list[str] = []
+    for node in strand.nodes:
+        names.append(node.name if node.parent is None else names[node.parent])
+    return names
+
+
+def _phases(run: Run, samples: StackSamples) -> tuple[TimeSplit, ...]:
+    phases = find_phases(run, samples)
+    if not phases:
+        return ()
+    return _split(samples, lambda seen: OUTSIDE_PHASES if seen.call is None else phases[seen.call], str)
+
+
+def _split(
+    samples: StackSamples, key_of: Callable[[Observation], _Key], name_of: Callable[[_Key], str]
+) -> tuple[TimeSplit, ...]:
+    summed: dict[_Key, Parts] = {}
+    for seen in samples.observations:
+        key = key_of(seen)
+        summed[key] = summed.get(key, NOTHING) + parts_of(seen)
+    splits = [TimeSplit(name=name_of(key), parts=parts) for key, parts in summed.items()]
+    return tuple(sorted(splits, key=lambda split: (-split.parts.cpu_ns, -split.parts.wall_ns)))

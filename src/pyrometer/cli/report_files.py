@@ -1,0 +1,112 @@
+"""The files that ``pyrometer report`` writes: reports, flame graphs, stacks for other tools."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.analysis.sample_results import SampleResults, build_sample_results
+from pyrometer.errors import UsageError
+from pyrometer.record.run import Run
+from pyrometer.record.samples import StackSamples
+from pyrometer.report.stack_exports import Weight, collapsed_lines, render_speedscope
+from pyrometer.store.run_files import RUN_FILE_NAME
+from pyrometer.units import format_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFiles:
+    """Where the stacks of a run are to be written, in which format; false when nowhere."""
+
+    flamegraph: Path | None
+    collapsed: Path | None
+    weight: Weight | None
+    speedscope: Path | None
+    pprof: Path | None
+
+    def __post_init__(self) -> None:
+        if self.weight is not None and self.collapsed is None:
+            raise UsageError("--weight says what --collapsed FILE counts; name that file too")
+
+    def __bool__(self) -> bool:
+        return any((self.flamegraph, self.collapsed, self.speedscope, self.pprof))
+
+
+def write_report(output: Path, text: str, *, run_path: Path, option: str = "-o") -> None:
+    """Write a report to a file, but never over the run it was made from."""
+    _write(output, [text.encode("utf-8")], run_path=run_path, what="report", option=option)
+
+
+def write_flamegraph_beside(run: Run, output: Path, *, run_path: Path) -> str | None:
+    """Write the flame graph next to a Markdown report; its name, or None when there is nothing to draw."""
+    from pyrometer.report.flamegraph import render_flamegraph
+
+    results = build_sample_results(run)
+    if results is None or not results.overall.parts.cpu_ns:
+        return None
+    picture = output.with_name(f"{output.stem}.flamegraph.svg")
+    content = [render_flamegraph(run, results).encode("utf-8")]
+    _write(picture, content, run_path=run_path, what="flame graph", option="-o")
+    return picture.name
+
+
+def write_stack_files(run: Run, wanted: StackFiles, *, run_path: Path) -> Iterator[str]:
+    """Write the stacks in each format that is asked for; a line about each file."""
+    if not wanted:
+        return
+    samples, results = run.samples, build_sample_results(run)
+    if samples is None or results is None or not samples.samples:
+        raise UsageError(
+            f"{run_path} has no stack samples to write: it was made without sampling, or the program was "
+            "too short for one. Its report says what was lost: pyrometer report RUN"
+        )
+    for option, path, render in _formats(run, wanted, samples, results):
+        if path is not None:
+            name = option.removeprefix("--")
+            _write(path, render(), run_path=run_path, what=f"{name} file", option=option)
+            yield f"{path}: {format_count(samples.samples, 'sample')}, {_HOW_TO_READ[name]}"
+
+
+_HOW_TO_READ = {
+    "flamegraph": "open it in a browser",
+    "collapsed": "for flamegraph.pl, inferno and the like",
+    "speedscope": "open it at https://www.speedscope.app, or with the speedscope command",
+    "pprof": "open it with: pprof -http=: FILE",
+}
+
+
+def _formats(
+    run: Run, wanted: StackFiles, samples: StackSamples, results: SampleResults
+) -> Iterator[tuple[str, Path | None, Callable[[], Iterable[bytes]]]]:
+    from pyrometer.report.flamegraph import render_flamegraph
+    from pyrometer.report.pprof import render_pprof
+
+    weight = wanted.weight or Weight.CPU
+    yield (
+        "--flamegraph",
+        wanted.flamegraph,
+        lambda: [render_flamegraph(run, results).encode("utf-8")],
+    )
+    yield (
+        "--collapsed",
+        wanted.collapsed,
+        lambda: (line.encode("utf-8") for line in collapsed_lines(results.tree, weight)),
+    )
+    yield (
+        "--speedscope",
+        wanted.speedscope,
+        lambda: [render_speedscope(run, results.tree).encode("ascii")],
+    )
+    yield "--pprof", wanted.pprof, lambda: [render_pprof(run, samples)]
+
+
+def _write(path: Path, content: Iterable[bytes], *, run_path: Path, what: str, option: str) -> None:
+    try:
+        run_file = run_path / RUN_FILE_NAME if run_path.is_dir() else run_path
+        if path.exists() and path.samefile(run_file):
+            raise UsageError(f"{path} is the run itself: name another file for its {what} with {option}")
+        with path.open("wb") as file:
+            file.writelines(content)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the {what} to {path}: {error.strerror or error}. Name another file with {option}"
+        ) from error

@@ -1,0 +1,221 @@
+"""What stack samples say: where the CPU time goes, by function, line and call stack."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from pyrometer.analysis.frame_tree import Parts
+from pyrometer.analysis.hot_paths import HotPath
+from pyrometer.analysis.sample_results import SampleResults, TimeSplit
+from pyrometer.analysis.sampled_functions import SampledFunction, SampledLine, Share
+from pyrometer.report import sample_wording
+from pyrometer.report.adding_up import written_to_sum
+from pyrometer.report.blocks import (
+    Block,
+    Bullets,
+    Column,
+    Emphasis,
+    Lines,
+    Row,
+    Section,
+    Table,
+    notes,
+)
+from pyrometer.report.cells import UNKNOWN_CELL, Style
+from pyrometer.units import format_count
+
+FEW_FUNCTIONS = 10
+FEW_PATHS = 3
+MOST_PATHS = 10
+MOST_SPLITS = 8
+
+_Row = TypeVar("_Row", SampledFunction, SampledLine)
+
+_SPLIT_COLUMNS = (
+    Column(heading="time", spelled="time of threads"),
+    Column(heading="CPU", spelled="CPU time"),
+    Column(heading="% CPU", spelled="% of all CPU time"),
+    Column(heading="% Python", spelled="% in Python"),
+    Column(heading="% native", spelled="% in native code"),
+    Column(heading="% waiting"),
+)
+_FUNCTION_COLUMNS = (
+    Column(heading="self", spelled="self %"),
+    Column(heading="±"),
+    Column(heading="total", spelled="total %"),
+    Column(heading="module", left=True, widest=60, dropped=3),
+    Column(heading="file:line", left=True, widest=20, dropped=1),
+    Column(heading="note", left=True, dropped=2),
+)
+_LINE_COLUMNS = (
+    Column(heading="self", spelled="self %"),
+    Column(heading="±"),
+    Column(heading="total", spelled="total %"),
+    Column(heading="function", left=True, widest=30),
+    Column(heading="module", left=True, widest=60, dropped=1),
+)
+_PATH_COLUMNS = (
+    Column(heading="%"),
+    Column(heading="±"),
+    Column(heading="samples"),
+)
+
+
+def build_sample_sections(
+    results: SampleResults, style: Style, *, top: int, whole: bool
+) -> Iterator[Section]:
+    """The split of the time, functions and call stacks; with ``whole`` lines, too, and more of each."""
+    if not results.overall.parts.samples:
+        yield Section(title="Functions", blocks=(Lines(lines=(sample_wording.NO_SAMPLES,)),))
+        return
+    yield _time(results, style, whole=whole)
+    if results.overall.parts.cpu_ns:
+        yield _functions(results, top=top if whole else min(top, FEW_FUNCTIONS), style=style)
+        if whole:
+            yield _lines(results, top=top)
+        yield _paths(results, most=MOST_PATHS if whole else FEW_PATHS)
+    words = Bullets(lines=sample_wording.in_words(results))
+    how = () if style.wordy else notes([sample_wording.how_to_see_more(whole=whole)])
+    yield Section(title="The flame graph in words", blocks=(words, *how))
+
+
+def _time(results: SampleResults, style: Style, *, whole: bool) -> Section:
+    blocks: list[Block] = []
+    if results.phases:
+        blocks.append(_split_table("phase", results.phases, results.overall, style))
+    if not results.phases or (whole and len(results.threads) > 1):
+        blocks.append(_split_table("thread", results.threads, results.overall, style))
+    return Section(
+        title=f"Where the time goes, from {format_count(results.samples, 'sample')}",
+        blocks=(*blocks, *notes(sample_wording.describe_sampling(results))),
+    )
+
+
+def _split_table(names: str, splits: Sequence[TimeSplit], overall: TimeSplit, style: Style) -> Table:
+    shown = list(splits[:MOST_SPLITS])
+    others = splits[MOST_SPLITS:]
+    if others:
+        rest = sum((split.parts for split in others[1:]), others[0].parts)
+        shown.append(TimeSplit(name=f"{len(others):,} others", parts=rest))
+    cpu_shares = _adding_up([split.parts.cpu_ns for split in shown], overall.parts.cpu_ns)
+    rows = [
+        Row(name=split.name, cells=_split_cells(split.parts, cpu_share, style))
+        for split, cpu_share in zip(shown, cpu_shares, strict=False)
+    ]
+    if len(shown) > 1:
+        cells = _split_cells(overall.parts, cpu_shares[-1], style)
+        rows.append(Row(name="all", cells=cells, emphasis=Emphasis.STRONG, total=True))
+    return Table(names=names, columns=_SPLIT_COLUMNS, rows=tuple(rows))
+
+
+def _split_cells(parts: Parts, cpu_share: str, style: Style) -> tuple[str, ...]:
+    shares = _adding_up([parts.python_ns, parts.native_ns, parts.waiting_ns], parts.wall_ns)
+    return (style.duration(parts.wall_ns), style.duration(parts.cpu_ns), cpu_share, *shares[:3])
+
+
+def _adding_up(parts: Sequence[int], total: int) -> list[str]:
+    """Percentages that make 100.0 as printed, last their sum; dashes where there is nothing to share."""
+    if not total:
+        return [UNKNOWN_CELL] * (len(parts) + 1)
+    return written_to_sum([100 * part / total for part in parts], 100 * sum(parts) / total, decimals=1)
+
+
+def _functions(results: SampleResults, *, top: int, style: Style) -> Section:
+    shown, others = _largest(results.functions, top)
+    own_ns = [function.own.cpu_ns for function in shown]
+    rest_ns = sum(function.own.cpu_ns for function in others)
+    selves = _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
+    rows = [
+        Row(
+            name=f"{function.rank}. {function.name}",
+            cells=(
+                own,
+                _margin(function.self_share),
+                _at_least(own, function.total_share),
+                function.module,
+                _file_and_line(function),
+                sample_wording.describe_notes(function, wordy=style.wordy),
+            ),
+        )
+        for function, own in zip(shown, selves, strict=False)
+    ]
+    rows += _rest(len(others), selves, "function", blanks=4)
+    table = Table(names="function", columns=_FUNCTION_COLUMNS, rows=tuple(rows))
+    return Section(
+        title="Functions, by CPU time of their own",
+        blocks=(table, *notes(sample_wording.describe_shares(results))),
+    )
+
+
+def _lines(results: SampleResults, *, top: int) -> Section:
+    shown, others = _largest(results.lines, top)
+    own_ns = [line.own.cpu_ns for line in shown]
+    rest_ns = sum(line.own.cpu_ns for line in others)
+    selves = _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
+    rows = [
+        Row(
+            name=f"{line.rank}. {sample_wording.place(line.file, line.line)}",
+            cells=(
+                own,
+                _margin(line.self_share),
+                _at_least(own, line.total_share),
+                line.function,
+                line.module,
+            ),
+        )
+        for line, own in zip(shown, selves, strict=False)
+    ]
+    rows += _rest(len(others), selves, "line", blanks=3)
+    table = Table(names="line", columns=_LINE_COLUMNS, rows=tuple(rows))
+    return Section(title="Lines, by CPU time of their own", blocks=(table,))
+
+
+def _largest(rows: Sequence[_Row], top: int) -> tuple[Sequence[_Row], Sequence[_Row]]:
+    """The first rows, as far as they have CPU time of their own, and the others."""
+    most = min(top, sum(1 for row in rows if row.own.cpu_ns))
+    return rows[:most], rows[most:]
+
+
+def _rest(others: int, selves: Sequence[str], noun: str, *, blanks: int) -> Iterator[Row]:
+    """What is not shown, and the sum."""
+    if others:
+        yield Row(
+            name=f"… {format_count(others, f'other {noun}')}",
+            cells=(selves[-2], *[""] * (blanks + 1)),
+            emphasis=Emphasis.FAINT,
+        )
+    yield Row(name="all", cells=(selves[-1], *[""] * (blanks + 1)), emphasis=Emphasis.STRONG, total=True)
+
+
+def _paths(results: SampleResults, *, most: int) -> Section:
+    found = results.hot_paths
+    shown, others = found.paths[:most], found.paths[most:]
+    rest_ns = found.others_cpu_ns + sum(path.cpu_ns for path in others)
+    shares = _adding_up([*(path.cpu_ns for path in shown), rest_ns], results.overall.parts.cpu_ns)
+    rows = [
+        Row(
+            name=f"{rank}. {_innermost(path)}",
+            cells=(share, _margin(path.share), f"{path.samples:,}"),
+            details=(sample_wording.describe_path(path),),
+        )
+        for rank, (path, share) in enumerate(zip(shown, shares, strict=False), start=1)
+    ]
+    rows += _rest(found.others + len(others), shares, "stack", blanks=1)
+    table = Table(names="innermost", columns=_PATH_COLUMNS, rows=tuple(rows), details="from the outermost")
+    return Section(title="Hot paths: the call stacks with most CPU time", blocks=(table,))
+
+
+def _innermost(path: HotPath) -> str:
+    return path.frames[-1].frame.name
+
+
+def _file_and_line(function: SampledFunction) -> str:
+    return sample_wording.place(function.file, function.first_line)
+
+
+def _at_least(own: str, share: Share | None) -> str:
+    """The total beside what is its own, which was written to add up and may be a tenth more."""
+    return UNKNOWN_CELL if share is None else f"{max(float(own), 100 * share.value):.1f}"
+
+
+def _margin(share: Share | None) -> str:
+    return UNKNOWN_CELL if share is None else f"{100 * share.interval.margin:.1f}"
