@@ -24,6 +24,8 @@ SAMPLED_BYTES = 512 * 1_024
 LARGE_FROM_BYTES = 1_024 * 1_024
 """From here on the core notes the stack of every allocation: allocation_sites.h."""
 
+_OURS = __file__.rpartition(f"{os.sep}capture{os.sep}")[0]
+
 _wanted = True
 _wants_objects = False
 _starts = 0
@@ -165,7 +167,7 @@ def _sites(seen: dict[str, Any] | None) -> AllocationSites | None:
     return AllocationSites(
         sampled_bytes=SAMPLED_BYTES,
         large_from_bytes=LARGE_FROM_BYTES,
-        functions=tuple(Function(name, file, max(line, 0)) for name, file, line in seen["functions"]),
+        functions=tuple(Function(name, _shown(file), max(line, 0)) for name, file, line in seen["functions"]),
         nodes=tuple(
             StackNode(None if parent < 0 else parent, function, None if line < 0 else line)
             for parent, function, line in seen["nodes"]
@@ -174,6 +176,11 @@ def _sites(seen: dict[str, Any] | None) -> AllocationSites | None:
         without_python=SampledBytes(*seen["elsewhere"]),
         missed=SampledBytes(*seen["missed"]),
     )
+
+
+def _shown(file: str) -> str:
+    """Our own files are told from the program's."""
+    return f"<pyrometer>{file[len(_OURS) :]}" if file.startswith(_OURS + os.sep) else file
 
 
 def _why_objects_are_in_the_heap() -> str | None:
