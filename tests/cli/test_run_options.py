@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pyrometer.store.run_files import read_run
 from tests.cli.running import PROFILED, Folder
 
 WARMUP = "a whole number from 0 to 256: so many first steps are kept one by one"
@@ -120,3 +121,27 @@ def test_only_the_steps_of_the_window_are_recorded(folder: Folder) -> None:
     assert (torch.window, torch.warmup) == ((2, 6), 1)
     assert [step.index for step in group.first] == [2, 3, 4, 5]
     assert (group.steps, group.samples) == (4, 32)
+
+
+@pytest.mark.parametrize(
+    ("options", "counted", "python_memory"),
+    [
+        ([], True, False),
+        (["--no-memory"], False, False),
+        (["--python-memory"], True, True),
+        (["--deep"], True, True),
+        (["--deep", "--no-python-memory"], True, False),
+    ],
+)
+def test_memory_is_counted_unless_told_not_to_and_small_objects_when_asked_for(
+    folder: Folder, options: list[str], counted: bool, python_memory: bool
+) -> None:
+    told = launch_options(folder, *options)
+    assert (told["memory_counted"], told["python_memory"]) == (counted, python_memory)
+
+
+def test_a_run_without_memory_has_no_figures_and_no_loss_of_them(folder: Folder) -> None:
+    folder.write("program.py", "bytearray(5_000_000)")
+    assert folder.run(*PROFILED, "--no-memory", "-o", str(folder.run_file), "program.py").code == 0
+    without = read_run(folder.run_file)
+    assert (without.allocations, without.losses) == (None, ())
