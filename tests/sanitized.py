@@ -16,11 +16,12 @@ def build_sanitized(folder: Path) -> dict[str, str]:
     shutil.copytree(
         ROOT / "src" / "pyrometer", folder / "pyrometer", ignore=shutil.ignore_patterns("*.so", "__pycache__")
     )
-    target = folder / "pyrometer" / "_native" / f"core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    source = ROOT / "src" / "pyrometer" / "_native" / "core.c"
     include = sysconfig.get_path("include")
-    command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
-    subprocess.run(command, check=True)
+    for name in ("core", "kernels"):
+        target = folder / "pyrometer" / "_native" / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        source = ROOT / "src" / "pyrometer" / "_native" / f"{name}.c"
+        command = ["gcc", *FLAGS, *SANITIZERS, f"-I{include}", str(source), "-o", str(target)]
+        subprocess.run(command, check=True)
     return os.environ | {
         # The sanitizer's malloc takes the place of the system's: it is what libraries call then, and
         # what is counted; the sanitizer's own library is left alone like libc.

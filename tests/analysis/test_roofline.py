@@ -9,7 +9,7 @@ from pyrometer.analysis.torch_roofline import Roofline, least_bytes
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Module
 from tests.limits import make_limits, placed_run
-from tests.torch_runs import MB, evaluation_run, gpu_run, training_run
+from tests.torch_runs import MB, evaluation_run, gpu_run, net_operators, operators_run, training_run
 
 ROOFS = Roofs(
     threads=1,
@@ -226,3 +226,37 @@ def test_of_an_embedding_only_the_rows_asked_for_are_read() -> None:
     assert least_bytes(embedding) == 80 + 1_000 + 1_000
     assert least_bytes(msgspec.structs.replace(embedding, kind="Linear")) == 80 + 1_000 + 4 * MB
     assert least_bytes(Module(name="new", kind="Linear")) is None
+
+
+def test_where_operators_are_known_they_are_what_a_phase_starts() -> None:
+    run = placed_run()
+    assert run.torch is not None
+    assert by_name(roofline_of(run).phases)["forward"].work.calls == 5
+    torch = msgspec.structs.replace(run.torch, operators=net_operators())
+    roofline = roofline_of(msgspec.structs.replace(run, torch=torch))
+    # Of the calls in two steps: two and two of addmm in forward; six of mm, two of add_, four of the engine.
+    phases = by_name(roofline.phases)
+    assert (phases["forward"].work.calls, phases["backward"].work.calls) == (2, 6)
+    assert roofline.step is not None
+    assert roofline.step.work.calls == 23 / 2
+
+
+def test_operators_are_placed_by_what_they_are_given_in_a_step() -> None:
+    run = msgspec.structs.replace(operators_run(net_operators()), limits=make_limits())
+    results = build_torch_results(run)
+    assert results is not None
+    assert results.operators is not None
+    placed = by_name(roofline_of(run).operators)
+    (window,) = results.operators.windows
+    assert list(placed) == [row.name for row in window.rows]
+    for row in window.rows:
+        one = placed[row.name]
+        assert one.work.at_least
+        assert (one.flops_per_s is None) == (row.flops_per_second is None)
+        if row.flops_per_second is not None:
+            assert one.flops_per_s == pytest.approx(row.flops_per_second)
+    # 150,568 bytes in two of the four calls, which took 4 ms.
+    assert placed["aten::addmm"].bytes_per_s == pytest.approx(2 * 150_568 / 4e-3)
+    assert placed["aten::addmm"].bound is Bound.NEITHER
+    assert placed["aten::mm"].reason == "what it is given was not recorded"
+    assert placed["aten::add_"].reason == "torch counts no FLOPs of it"

@@ -15,7 +15,7 @@ from pyrometer.report.roofline_svg import NoPictureError, render_roofline_svg
 from tests.limits import make_limits, placed_run
 from tests.report.sample_runs import HOSTILE_NAMES
 from tests.report.torch_samples import large_torch_run
-from tests.torch_runs import gpu_run, training_run
+from tests.torch_runs import gpu_run, net_operators, operators_run, training_run
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -134,3 +134,11 @@ def test_where_there_is_nothing_to_draw_the_reason_is_given() -> None:
         picture_of(msgspec.structs.replace(gpu_run(), limits=make_limits()))
     with pytest.raises(NoPictureError, match="no phase or module has both"):
         picture_of(msgspec.structs.replace(training_run(), limits=make_limits()))
+
+
+def test_operators_stand_in_the_table_and_in_the_picture() -> None:
+    run = msgspec.structs.replace(operators_run(net_operators()), limits=make_limits())
+    text = render_terminal(run, width=120)
+    start = text.index("Roofline: how much")
+    assert "aten::addmm ≥" in text[start : text.index("\n\n", start)]
+    assert "aten::addmm: " in picture_of(run)

@@ -36,7 +36,7 @@ class Work:
     kind: str
     """``step``, ``phase``, ``module`` or ``operator``."""
     calls: float
-    """How often work was started: the calls in a phase, not the phase."""
+    """How often work was started: the operators in a phase, or the modules where those are not known."""
     duration_ns: float
     flops: float | None
     """None: not counted. 0: nothing to count, as in a ReLU."""

@@ -76,6 +76,7 @@ def build_torch_results(run: Run) -> TorchResults | None:
     modules = build_modules(torch)
     loaders = build_loaders(torch.loaders, torch.groups)
     generations = build_generations(torch.generations)
+    operators = build_operators(torch.operators, groups)
     return TorchResults(
         torch_version=torch.torch_version,
         intra_op_threads=torch.intra_op_threads,
@@ -86,11 +87,11 @@ def build_torch_results(run: Run) -> TorchResults | None:
         hotspots=find_hotspots(main, modules),
         strengths=find_strengths(main, groups, loaders, generations),
         modules=modules,
-        roofline=build_roofline(run.limits, torch, modules, main),
+        roofline=build_roofline(run.limits, torch, modules, main, operators),
         loaders=loaders,
         generations=generations,
         compilation=torch.compilation,
-        operators=build_operators(torch.operators, groups),
+        operators=operators,
         gpu=torch.gpu,
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyrometer.analysis.modules import ModulePlace, ModuleRow, ModuleTable
+from pyrometer.analysis.operators import OperatorResults
 from pyrometer.analysis.roofline import Bound, Placed, Roofs, Work, place_all, roofs_of
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.limits import Limits
@@ -35,16 +36,23 @@ class Roofline:
     """Of the main group's steady steps."""
     modules: tuple[Placed, ...]
     """Those that call no other, in their forward passes, all calls of the run; most time first."""
+    operators: tuple[Placed, ...]
+    """In a step of the first window, by their own time; nothing where operators were not looked at."""
 
     @property
     def placed(self) -> tuple[Placed, ...]:
-        """What stands below the roofs: the step, its phases, then modules."""
-        everything = (*([] if self.step is None else [self.step]), *self.phases, *self.modules)
+        """What stands below the roofs: the step, its phases, then modules, then operators."""
+        steps = () if self.step is None else (self.step,)
+        everything = (*steps, *self.phases, *self.modules, *self.operators)
         return tuple(one for one in everything if one.bound is not Bound.NOT_PLACED)
 
 
 def build_roofline(
-    limits: Limits | None, torch: TorchRun, modules: ModuleTable, main: GroupResult | None
+    limits: Limits | None,
+    torch: TorchRun,
+    modules: ModuleTable,
+    main: GroupResult | None,
+    operators: OperatorResults | None,
 ) -> Roofline | None:
     """The run below the roofs of its machine; None where its limits are not known."""
     if limits is None or not modules.rows:
@@ -64,8 +72,9 @@ def build_roofline(
             step=None,
             phases=(),
             modules=(),
+            operators=(),
         )
-    works = _Works(torch, modules)
+    works = _Works(torch, modules, operators)
     steps = place_all(works.of_steps(main), roofs)
     return Roofline(
         roofs=roofs,
@@ -74,18 +83,38 @@ def build_roofline(
         step=next(iter(steps), None),
         phases=steps[1:],
         modules=place_all(works.of_modules(), roofs),
+        operators=place_all(_of_operators(operators), roofs),
     )
+
+
+def _of_operators(operators: OperatorResults | None) -> Iterator[Work]:
+    """Each operator in a step; what it gives is not recorded, so it moves at least what it is given."""
+    for window in operators.windows[:1] if operators is not None else ():
+        for row in window.rows:
+            yield Work(
+                name=row.name,
+                kind="operator",
+                calls=row.calls_per_step,
+                duration_ns=row.self_ns_per_step,
+                flops=row.flops_per_step,
+                moved_bytes=row.input_bytes_per_step,
+                at_least=True,
+                unknown="torch counts no FLOPs of it"
+                if row.flops_per_step is None
+                else "what it is given was not recorded",
+            )
 
 
 class _Works:
     """What each part of the program computed and moved."""
 
-    def __init__(self, torch: TorchRun, modules: ModuleTable) -> None:
+    def __init__(self, torch: TorchRun, modules: ModuleTable, operators: OperatorResults | None) -> None:
         self._torch = torch
         self._modules = modules
         self._facts: Mapping[str, Module] = {module.name: module for module in torch.modules}
         self._rows = {row.name: row for row in modules.rows}
         self._leaves = _leaves(modules)
+        self._operators = _operators_by_phase(operators)
 
     def of_modules(self) -> Iterator[Work]:
         """Each module that calls no other."""
@@ -133,7 +162,7 @@ class _Works:
         step = Work(
             name="step",
             kind="step",
-            calls=sum(work.calls for work in counted) or 1,
+            calls=sum(self._operators.values()) or sum(work.calls for work in counted) or 1,
             duration_ns=main.steady.mean_ns,
             flops=sum(work.flops or 0 for work in counted) if counted else None,
             moved_bytes=sum(work.moved_bytes or 0 for work in counted) if counted else None,
@@ -160,7 +189,7 @@ class _Works:
         return Work(
             name="forward",
             kind="phase",
-            calls=calls,
+            calls=self._operators.get(phase.name, calls),
             duration_ns=phase.mean_ns,
             flops=flops,
             moved_bytes=moved_bytes,
@@ -186,7 +215,7 @@ class _Works:
         return Work(
             name="backward",
             kind="phase",
-            calls=calls,
+            calls=self._operators.get(phase.name, calls),
             duration_ns=phase.mean_ns,
             flops=flops,
             moved_bytes=moved_bytes,
@@ -224,6 +253,16 @@ def _why_unknown(row: ModuleRow, facts: Module | None) -> str:
     if facts.flops is None:
         return f"there is no formula for {facts.kind}"
     return "the bytes it is given were not recorded"
+
+
+def _operators_by_phase(operators: OperatorResults | None) -> dict[str | None, float]:
+    """How many operators a step starts in each phase; nothing where they were not looked at."""
+    calls: dict[str | None, float] = {}
+    for window in operators.windows[:1] if operators is not None else ():
+        for row in window.rows:
+            for origin in row.origins:
+                calls[origin.phase] = calls.get(origin.phase, 0.0) + origin.calls_per_step
+    return calls
 
 
 def _leaves(modules: ModuleTable) -> set[str]:

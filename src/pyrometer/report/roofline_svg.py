@@ -7,6 +7,7 @@ from html import escape
 from pyrometer.analysis.roofline import Bound, Placed, Roofs
 from pyrometer.analysis.torch_roofline import Roofline
 from pyrometer.report.safe_text import escape_controls, shorten_middle, visible
+from pyrometer.report.torch_operators import operator_name
 from pyrometer.report.torch_roofline import describe_roofs
 from pyrometer.units import format_rate, format_share, three_digits
 
@@ -131,13 +132,16 @@ class _Picture:
         yield _words("", x, y - 10, bandwidth, anchor="middle", more=turned)
 
     def _dots(self) -> Iterator[str]:
-        longest_ns = max([1.0, *(one.work.duration_ns for one in self._drawn if not _is_of_steps(one))])
+        modules = [one for one in self._drawn if one.work.kind == "module"]
+        longest_ns = max([1.0, *(one.work.duration_ns for one in modules)])
         # The small ones last, so that none is hidden.
         for one in sorted(self._drawn, key=lambda one: (not _is_of_steps(one), -one.work.duration_ns)):
             x, y = self._at(one)
             hint = f"<title>{_escaped(_describe(one))}</title>"
             fill = f'class="dot" fill="{_COLORS[one.bound]}"'
-            if not _is_of_steps(one):
+            if one.work.kind == "operator":
+                yield f'<rect {fill} x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10">{hint}</rect>'
+            elif not _is_of_steps(one):
                 radius = max(_LARGEST_DOT * math.sqrt(one.work.duration_ns / longest_ns), _SMALLEST_DOT)
                 yield f'<circle {fill} cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{hint}</circle>'
             else:
@@ -149,7 +153,7 @@ class _Picture:
         """Names beside the dots that matter most, moved down where something stands already."""
         taken = [(x - 8, x + 8, y + 4) for x, y in map(self._at, self._drawn)]
         for one in self._drawn[:_MOST_LABELS]:
-            name = shorten_middle(escape_controls(visible(one.work.name)), _LABEL_LENGTH)
+            name = shorten_middle(escape_controls(visible(operator_name(one.work.name))), _LABEL_LENGTH)
             dot_x, dot_y = self._at(one)
             width = 7.2 * len(name)
             leftwards = dot_x + 14 + width > _END
@@ -174,7 +178,7 @@ class _Picture:
             yield f'<circle cx="{x + 6:.0f}" cy="{y - 4}" r="6" fill="{color}"/>'
             yield _words("small", x + 18, y, bound.value)
             x += 140
-        words = "diamonds: step and phases; discs: modules, by time"
+        words = "diamonds: step and phases; discs: modules, by time; squares: operators"
         if self._without_flops:
             words += f"; {self._without_flops} that do no FLOPs are left out"
         yield _words("small", _LEFT, y + 20, words)

@@ -48,8 +48,9 @@
 ``roofline``
     null where the limits of the machine are not known. ``roofs`` (``threads``, ``precision``,
     ``flops_per_s``, ``flops_source``, ``bytes_per_s``, ``bytes_source``, ``contended``; null with a
-    ``reason`` where nothing can be placed), ``intra_op_threads``; ``step``, ``phases`` and ``modules``
-    (that call no other, in their forward passes), each with its ``work`` (``name``, ``kind``, ``calls``,
+    ``reason`` where nothing can be placed), ``intra_op_threads``; ``step``, ``phases``, ``modules``
+    (that call no other, in their forward passes) and ``operators`` (in a step of the first window), each
+    with its ``work`` (``name``, ``kind``, ``calls``,
     ``duration_ns``, ``flops``, ``moved_bytes``, ``at_least``, ``estimated``, ``unknown``), ``bound``
     (compute-bound, memory-bound, overhead-bound, not placed), ``reason`` (why not placed), ``intensity``,
     ``flops_per_s``, ``bytes_per_s``, ``compute_share``, ``memory_share``, ``roof_share``.

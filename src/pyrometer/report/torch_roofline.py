@@ -6,6 +6,7 @@ from pyrometer.analysis.roofline import FAR_BELOW_SHARE, OVERHEAD_BELOW_NS, Boun
 from pyrometer.analysis.torch_roofline import Roofline
 from pyrometer.report.blocks import Column, Emphasis, Lines, Row, Section, Table, notes
 from pyrometer.report.cells import Style, write_known
+from pyrometer.report.torch_operators import operator_name
 from pyrometer.report.torch_wording import short
 from pyrometer.units import format_count, format_duration, format_rate, three_digits
 
@@ -21,12 +22,13 @@ _COLUMNS = (
 _AT_LEAST = " ≥"
 _ESTIMATED = " ≈"
 _NAMED = 5
+_MOST_OPERATORS = 8
 _FAR_BELOW = f"{100 * FAR_BELOW_SHARE:.0f} %"
 ROOFLINE_TITLE = "Roofline: how much of the machine is used"
 
 
 def build_roofline_section(roofline: Roofline | None, style: Style, *, top: int) -> Section | None:
-    """The step, its phases and the ``top`` modules with most time; None where limits are not known."""
+    """The step, its phases, modules and operators with most time; None where limits are not known."""
     if roofline is None:
         return None
     if roofline.roofs is None:
@@ -34,7 +36,8 @@ def build_roofline_section(roofline: Roofline | None, style: Style, *, top: int)
     modules = [one for one in roofline.modules if one.bound is not Bound.NOT_PLACED]
     steps = [] if roofline.step is None else [roofline.step]
     shown = [one for one in (*steps, *roofline.phases) if one.bound is not Bound.NOT_PLACED]
-    rows = tuple(_row(one, style) for one in (*shown, *modules[:top]))
+    operators = [one for one in roofline.operators if one.bound is not Bound.NOT_PLACED]
+    rows = tuple(_row(one, style) for one in (*shown, *modules[:top], *operators[:_MOST_OPERATORS]))
     lines = (*_explain(roofline, roofline.roofs, rows), *_not_shown(len(modules[top:])))
     table = (Table(names="", columns=_COLUMNS, rows=rows),) if rows else ()
     return Section(
@@ -54,7 +57,7 @@ def describe_roofs(roofs: Roofs) -> str:
 def _row(placed: Placed, style: Style) -> Row:
     work = placed.work
     return Row(
-        name=work.name,
+        name=operator_name(work.name) if work.kind == "operator" else work.name,
         mark=(_AT_LEAST if work.at_least else "") + (_ESTIMATED if work.estimated else ""),
         cells=(
             style.duration(_time_ns(work)),
@@ -86,12 +89,12 @@ def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row]) -> Iterator[
     placed = roofline.placed
     yield (
         "FLOPs by formula; bytes are the least there are to move: inputs, parameters, outputs, each once. "
-        "Modules: a call, forward."
+        "Modules and operators: a call; modules forward."
     )
     if any(one.work.estimated for one in placed):
         yield "≈: each gradient, of a module's inputs or of its parameters, is taken for as much as its call."
     if any(one.work.at_least for one in placed):
-        yield "≥: at least so much; some of it has no formula."
+        yield "≥: at least so much; some of it has no formula, or what it gives was not recorded."
     if any(one.bound is Bound.OVERHEAD for one in placed):
         yield (
             f"Overhead-bound: under {_FAR_BELOW} of both, and each call under "
@@ -108,7 +111,7 @@ def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row]) -> Iterator[
         yield "The limits were measured beside something else, and may be higher: pyrometer limits --fresh"
     if not rows:
         yield "Nothing could be placed."
-    yield from _not_placed((*roofline.phases, *roofline.modules))
+    yield from _not_placed((*roofline.phases, *roofline.modules, *roofline.operators))
 
 
 def _not_placed(placed: Iterable[Placed]) -> Iterator[str]:
