@@ -262,7 +262,8 @@ def make_operators() -> Operators:
 
 def make_allocations(name: str | None = None) -> ProcessAllocations:
     """100 MB of tensors and 60 MB of other heap in two phases, 20 MB kept; three lines allocated it."""
-    program, library = name or "/home/ada/train.py", name or "/usr/lib/python3/site-packages/torch/nn.py"
+    program = "/home/ada/train.py" if name is None else name
+    library = "/usr/lib/python3/site-packages/torch/nn.py" if name is None else name
     return ProcessAllocations(
         tensor_bytes=100_000_000,
         tensor_allocations=5_000,
@@ -276,7 +277,7 @@ def make_allocations(name: str | None = None) -> ProcessAllocations:
         python_allocations=100_000,
         phases=(
             PhaseAllocations(
-                name=name or "forward",
+                name="forward" if name is None else name,
                 tensor_bytes=80_000_000,
                 tensor_allocations=4_000,
                 heap_bytes=10_000_000,
@@ -298,9 +299,9 @@ def make_allocations(name: str | None = None) -> ProcessAllocations:
             sampled_bytes=524_288,
             large_from_bytes=1_048_576,
             functions=(
-                Function(name or "train", program, 10),
-                Function(name or "Linear.forward", library, 100),
-                Function(name or "load", program, 2),
+                Function("train" if name is None else name, program, 10),
+                Function("Linear.forward" if name is None else name, library, 100),
+                Function("load" if name is None else name, program, 2),
             ),
             nodes=(StackNode(None, 0, 14), StackNode(0, 1, 125), StackNode(0, 2, None)),
             sites=(

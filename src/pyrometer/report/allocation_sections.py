@@ -11,10 +11,12 @@ from pyrometer.analysis.allocations import (
 from pyrometer.record.allocations import PhaseAllocations
 from pyrometer.report.blocks import Block, Column, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import Style, write_known
+from pyrometer.report.safe_text import shorten_middle, visible
 from pyrometer.report.torch_wording import format_figure
 from pyrometer.units import format_bytes, format_count, format_share
 
 _MOST_LINES = 10
+_LONGEST_NAME = 60
 _SMALLEST_SHARE = 0.001
 
 _SPOTS = (
@@ -141,7 +143,9 @@ def _lines(results: AllocationResults, style: Style, *, top: int) -> Section:
                 style.count(line.samples),
                 style.count(line.large_allocations),
             ),
-            details=() if line.mostly_in is None else (f"Mostly in {line.mostly_in}.",),
+            details=()
+            if line.mostly_in is None
+            else (f"Mostly in {shorten_middle(visible(line.mostly_in), _LONGEST_NAME)}.",),
         )
         for line in results.lines[:top]
     )
