@@ -38,10 +38,27 @@ def needs_torch(page: Path) -> bool:
     return any(re.search(r"^\s*(import|from) torch\b", text, re.MULTILINE) for text in [blocks, *programs])
 
 
+def needs_valgrind(page: Path) -> bool:
+    """Whether a command of the page asks for it."""
+    return any("--cachegrind" in command.text for command in read_document(page).commands())
+
+
+NEEDS_VALGRIND = pytest.mark.skipif(
+    shutil.which("valgrind") is None, reason="needs valgrind (Debian, Ubuntu: apt-get install valgrind)"
+)
+
+
 def by_name(pages: Iterable[Path]) -> list[object]:
-    """One test a page, marked where it needs torch."""
+    """One test a page, marked where it needs torch or valgrind."""
     return [
-        pytest.param(page, id=page.name, marks=[pytest.mark.torch] if needs_torch(page) else [])
+        pytest.param(
+            page,
+            id=page.name,
+            marks=[
+                *([pytest.mark.torch] if needs_torch(page) else []),
+                *([NEEDS_VALGRIND] if needs_valgrind(page) else []),
+            ],
+        )
         for page in pages
     ]
 

@@ -6,6 +6,7 @@ from pyrometer.analysis.counters import (
     CounterResult,
     CounterResults,
     CounterSet,
+    FunctionResult,
     HardwareResult,
     SimulationResult,
 )
@@ -19,9 +20,11 @@ _PYTHON_IS_NOT_SEEN = (
 )
 _THREADS = "Misses are in % of references and branches. Threads that Python has not started have no rows."
 _CHOOSES_KERNELS = "ATEN_CPU_CAPABILITY"
+# Of instructions, and of misses of the last level: a function with less is not worth a line.
+_LEAST_SHARE, _LEAST_LL_SHARE = 0.001, 0.01
 _LIMITS = (
     "A model: no level between D1 and LL, no prefetching, no TLB, no other program; threads run one at a "
-    "time. Compare its counts with each other, not with times."
+    "time; caches are empty when counting begins. Compare its counts with each other, not with times."
 )
 
 
@@ -35,7 +38,7 @@ def build_counter_sections(results: CounterResults | None, style: Style, *, top:
             yield _threads(results.hardware, style, top=top)
     if results.simulated is not None:
         yield _simulation(results.simulated, style)
-        if results.simulated.functions:
+        if any(map(_matters, results.simulated.functions)):
             yield _functions(results.simulated, style, top=top)
 
 
@@ -153,15 +156,20 @@ def _simulation(result: SimulationResult, style: Style) -> Section:
 
 
 def _functions(result: SimulationResult, style: Style, *, top: int) -> Section:
-    left_out = result.function_count - len(result.functions[:top])
-    more = f"{format_count(left_out, 'more function')} not shown: see --top, and {result.file}"
+    shown = tuple(function for function in result.functions if _matters(function))[:top]
+    left_out = result.function_count - len(shown)
+    more = f"{format_count(left_out, 'more function')} not shown: see {result.file}"
     return Section(
         title="Functions in machine code, by simulated instructions",
         blocks=(
-            _function_table(result, style, top=top),
+            _function_table(shown, style),
             *notes([_PYTHON_IS_NOT_SEEN, *([f"{more}."] if left_out > 0 else [])]),
         ),
     )
+
+
+def _matters(function: FunctionResult) -> bool:
+    return function.share >= _LEAST_SHARE or (function.ll_share or 0) >= _LEAST_LL_SHARE
 
 
 def _describe_counted(result: SimulationResult) -> str:
@@ -189,7 +197,7 @@ def _cache_table(result: SimulationResult, style: Style) -> Table:
     )
 
 
-def _function_table(result: SimulationResult, style: Style, *, top: int) -> Table:
+def _function_table(functions: tuple[FunctionResult, ...], style: Style) -> Table:
     columns = (
         Column(heading="library", left=True, widest=24, dropped=2),
         Column(heading="instr.", spelled="instructions"),
@@ -213,7 +221,7 @@ def _function_table(result: SimulationResult, style: Style, *, top: int) -> Tabl
                     style.count(function.ll_misses),
                 ),
             )
-            for function in result.functions[:top]
+            for function in functions
         ),
     )
 
