@@ -417,6 +417,8 @@ def start_launched(
         ops=ops,
         keeps_events=trace is not None,
     )
+    # Under valgrind our hooks would be counted as the program's.
+    recording.watch_torch(wanted=cachegrind is None)
     session = Session(
         facts,
         output=Path(output),

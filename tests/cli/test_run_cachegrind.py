@@ -137,7 +137,18 @@ def test_without_valgrind_there_is_one_line_and_nothing_is_run(folder: Folder, t
     assert not (folder.programs / "pyrometer-runs").exists()
 
 
-def test_counters_of_a_program_under_valgrind_would_be_valgrinds(folder: Folder) -> None:
-    ended = folder.run(*PROFILED, "--cachegrind", "--counters", "program.py")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--counters"], "--counters would count valgrind and not the program"),
+        (["--baseline", "b.json"], "--baseline keeps times, which mean nothing under --cachegrind"),
+        (["--trace", "t.json"], "--trace keeps times, which mean nothing under --cachegrind"),
+    ],
+)
+def test_what_means_nothing_under_valgrind_is_refused(
+    folder: Folder, options: list[str], problem: str
+) -> None:
+    ended = folder.run(*PROFILED, "--cachegrind", *options, "program.py")
     assert (ended.stdout, ended.code) == ("", 2)
-    assert "not both" in ended.stderr
+    assert ended.stderr.startswith(f"pyrometer: {problem}")
+    assert not (folder.programs / "pyrometer-runs").exists()

@@ -145,3 +145,16 @@ def test_a_run_without_memory_has_no_figures_and_no_loss_of_them(folder: Folder)
     assert folder.run(*PROFILED, "--no-memory", "-o", str(folder.run_file), "program.py").code == 0
     without = read_run(folder.run_file)
     assert (without.allocations, without.losses) == (None, ())
+
+
+def test_under_valgrind_nothing_of_ours_is_left_on_that_would_be_counted(
+    folder: Folder, tmp_path: Path
+) -> None:
+    valgrind = tmp_path / "valgrind"
+    valgrind.write_text("#!/bin/sh\nexit 1\n")
+    valgrind.chmod(0o755)
+    folder.environment["PATH"] = str(tmp_path)
+    chosen = launch_options(folder, "--cachegrind", "--sample-hz", "50", "--memory")
+    assert (chosen["sample_hz"], chosen["native"], chosen["memory_counted"]) == (0, False, False)
+    assert chosen["cachegrind"]["scope"] is None
+    assert chosen["counters"] is False

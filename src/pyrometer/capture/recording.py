@@ -48,6 +48,7 @@ _lock = threading.RLock()
 _starts = 0
 _watching_forks = False
 _await_torch_no_more: Callable[[], None] | None = None
+_torch_is_watched = True
 
 
 def start() -> None:
@@ -68,7 +69,7 @@ def start() -> None:
         is_first = _starts == 1
         if is_first:
             _begin_sampling()
-    if is_first:
+    if is_first and _torch_is_watched:
         # Not with the lock: another thread may be importing torch, and need it at the end.
         _await_torch()
 
@@ -103,6 +104,12 @@ def reset() -> None:
             watch.reset()
         except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             note_failure("torch", "what was seen may not be forgotten", error)
+
+
+def watch_torch(*, wanted: bool) -> None:
+    """Whether the program's PyTorch work is watched, from the next first ``start()`` on."""
+    global _torch_is_watched
+    _torch_is_watched = wanted
 
 
 def torch_watch() -> TorchWatch | None:

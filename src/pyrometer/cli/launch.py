@@ -12,7 +12,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -117,6 +117,8 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     _check_interpreter()
     target.check()
     valgrind = find_valgrind() if options.cachegrind else None
+    if valgrind is not None:
+        options = _without_what_would_be_counted(options)
     baseline = None if options.baseline is None else _resolve_baseline(options.baseline)
     started_at = datetime.now().astimezone()
     output = resolve_output(
@@ -147,8 +149,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         ops=options.ops,
         trace=None if options.trace is None else str(resolve_trace(options.trace, folder=current_folder())),
         baseline=baseline,
-        # Under valgrind the sampler would be counted too, and times mean nothing.
-        sample_hz=options.sample_hz if counted is None else 0,
+        sample_hz=options.sample_hz,
         native=options.native,
         memory_counted=options.memory,
         python_memory=options.python_memory,
@@ -165,6 +166,11 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         with contextlib.suppress(OSError):
             stream.flush()
     os.execve(command[0], command, environment)
+
+
+def _without_what_would_be_counted(options: Options) -> Options:
+    """Under valgrind our own work would be counted as the program's, and times mean nothing anyway."""
+    return replace(options, ops=0, sample_hz=0, native=False, memory=False, python_memory=False)
 
 
 def _resolve_baseline(option: str) -> str:

@@ -195,10 +195,8 @@ def run(
         raise UsageError(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
         )
-    if counters and (cachegrind or cachegrind_scope is not None):
-        raise UsageError(
-            "--counters would count valgrind and not the program; ask for it or for --cachegrind, not both"
-        )
+    if cachegrind or cachegrind_scope is not None:
+        _check_beside_valgrind(counters=counters, baseline=baseline, trace=trace)
     settings = load_run_settings(current_folder())
     quiet = settings.quiet if quiet is None else quiet
     deep = settings.deep if deep is None else deep
@@ -227,6 +225,18 @@ def run(
             python_memory=settings.python_memory or deep if python_memory is None else python_memory,
         ),
     )
+
+
+def _check_beside_valgrind(*, counters: bool, baseline: str | None, trace: str | None) -> None:
+    if counters:
+        raise UsageError(
+            "--counters would count valgrind and not the program; ask for it or for --cachegrind, not both"
+        )
+    for option, value in (("--baseline", baseline), ("--trace", trace)):
+        if value is not None:
+            raise UsageError(
+                f"{option} keeps times, which mean nothing under --cachegrind; ask for one of them"
+            )
 
 
 def _ops(asked: int | None, *, deep: bool, trace: str | None) -> int:
