@@ -47,7 +47,7 @@ def _events(windows: Iterable[FinishedWindow], process_id: int, origin_ns: int) 
             for name, thread, _, start, end in calls:
                 if thread == session.thread_id:
                     yield tracks.span(track, kind, name, (start, end))
-        for event in session.results.events():
+        for event in session.events:
             thread = event.device_resource_id()
             if thread not in threads:
                 threads.add(thread)

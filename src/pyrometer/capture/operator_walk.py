@@ -5,6 +5,7 @@ looked at once: its time is added to its operator and taken from the one that ca
 for one thing takes longer than adding it up, so as little as possible is asked.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -37,31 +38,31 @@ class Used:
 class Seen:
     """All calls of one operator."""
 
-    __slots__ = ("calls", "device_ns", "is_engine", "is_open", "name", "shapes", "total_ns", "uses")
+    __slots__ = ("device_ns", "is_engine", "is_open", "last_use", "name", "shapes", "total_ns", "uses")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_engine = name.startswith(_ENGINE)
-        self.calls = 0
         self.is_open = 0
         self.total_ns = 0
         self.device_ns = 0
         self.shapes = ShapeCounts()
         self.uses: dict[int, Used] = {}
         """By the origin's id."""
+        self.last_use: Used | None = None
 
-    def count(self, origin: Origin, duration_ns: int) -> Used:
-        """One more call, with the operators it will call in its time."""
+    def use_for(self, origin: Origin) -> Used:
+        """Where its calls for this origin are counted."""
         use = self.uses.get(id(origin))
         if use is None:
             use = self.uses[id(origin)] = Used(origin)
-        use.calls += 1
-        use.self_ns += duration_ns
-        self.calls += 1
-        if not self.is_open:
-            self.total_ns += duration_ns
-        self.is_open += 1
+        self.last_use = use
         return use
+
+    @property
+    def calls(self) -> int:
+        """For whomever."""
+        return sum(use.calls for use in self.uses.values())
 
     @property
     def self_ns(self) -> int:
@@ -99,6 +100,9 @@ class OperatorWalk:
         self._forward_origins: dict[tuple[int, int], Origin] = {}
         """By thread and number: where the operator was called that made the autograd node."""
         self._open: dict[int, list[_Open]] = {}
+        self._thread: int | None = None
+        self._stack: list[_Open] = []
+        """Of that thread."""
         self._here: int | None = None
         """torch's number for the thread that makes the steps."""
         self._by_correlation: dict[int, Seen] = {}
@@ -106,7 +110,9 @@ class OperatorWalk:
         self._place_starts = place_starts
         self._places = [self._known("call", place) for place in (NOWHERE, *places)]
         """One more than ``place_starts``: before the first there is none."""
+        self._nowhere = self._origin = self._places[0]
         self._place = 0
+        self._next_place = place_starts[0] if place_starts else sys.maxsize
         self._native_thread_id = native_thread_id
         self._has_shapes = has_shapes
         self._has_devices = has_devices
@@ -138,15 +144,16 @@ class OperatorWalk:
         if operator is not None and not str(event.device_type()).endswith("CPU"):
             operator.device_ns += event.duration_ns()
 
-    def _take(self, event: Any, start: int) -> None:
+    # One function, because a call of another takes as long as most of what is done here.
+    def _take(self, event: Any, start: int) -> None:  # noqa: C901, PLR0912
         name = event.name()
         operator = self.operators.get(name) or self._find(event, name)
         if operator is None:
             return
         thread = event.start_thread_id()
-        stack = self._open.get(thread)
-        if stack is None:
-            stack = self._begin_thread(event, thread)
+        if thread != self._thread:
+            self._switch_to(thread, event)
+        stack = self._stack
         while stack and stack[-1][0] <= start:
             stack.pop()[1].is_open -= 1
         duration = event.duration_ns()
@@ -158,8 +165,25 @@ class OperatorWalk:
             caller.self_ns -= duration
         elif thread == self._here:
             self.thread_covered_ns += duration
-        origin, passing = self._origin(event, operator, start, thread, passing)
-        stack.append((start + duration, operator, operator.count(origin, duration), passing))
+        if start >= self._next_place:
+            self._move_to(start)
+        origin = self._origin if thread == self._here else self._nowhere
+        if operator.is_engine:
+            origin = passing = self._backward_origin(event, name, origin)
+        elif passing is not None and origin.module is None:
+            origin = passing
+        # Also in a backward pass, where that calls a module again: activation checkpointing.
+        elif origin.phase not in _WITHOUT_NODES and (sequence := event.sequence_nr()) >= 0:
+            self._forward_origins[thread, sequence] = origin
+        use = operator.last_use
+        if use is None or use.origin is not origin:
+            use = operator.use_for(origin)
+        use.calls += 1
+        use.self_ns += duration
+        if not operator.is_open:
+            operator.total_ns += duration
+        operator.is_open += 1
+        stack.append((start + duration, operator, use, passing))
         if self._has_more:
             self._take_more(event, operator)
 
@@ -180,42 +204,25 @@ class OperatorWalk:
             name = OTHER_OPERATORS
         return self.operators.setdefault(name, Seen(name[:_LONGEST_NAME]))
 
-    def _begin_thread(self, event: Any, thread: int) -> list[_Open]:
-        if event.device_resource_id() == self._native_thread_id:
+    def _switch_to(self, thread: int, event: Any) -> None:
+        self._thread = thread
+        if thread not in self._open and event.device_resource_id() == self._native_thread_id:
             self._here = thread
-        stack: list[_Open] = []
-        self._open[thread] = stack
-        return stack
+        self._stack = self._open.setdefault(thread, [])
 
-    def _origin(
-        self, event: Any, operator: Seen, start: int, thread: int, passing: Origin | None
-    ) -> tuple[Origin, Origin | None]:
-        """For whom it works, and what it passes on to those it calls: for whom the backward pass is."""
-        here = self._now_at(start) if thread == self._here else self._places[0]
-        if operator.is_engine:
-            passing = self._backward_origin(event, operator.name, here)
-            return passing, passing
-        if passing is not None and here.module is None:
-            return passing, passing
-        # Also in a backward pass, where that calls a module again: activation checkpointing.
-        if here.phase not in _WITHOUT_NODES:
-            sequence = event.sequence_nr()
-            if sequence >= 0:
-                self._forward_origins[thread, sequence] = here
-        return here, passing
-
-    def _now_at(self, start: int) -> Origin:
+    def _move_to(self, start: int) -> None:
         at, starts = self._place, self._place_starts
         while at < len(starts) and starts[at] <= start:
             at += 1
         self._place = at
-        return self._places[at]
+        self._origin = self._places[at]
+        self._next_place = starts[at] if at < len(starts) else sys.maxsize
 
     def _backward_origin(self, event: Any, name: str, here: Origin) -> Origin:
         phase = here.phase or "backward"
         if name == _ACCUMULATES:
             return self._known("accumulation", Place(phase))
-        forward = self._forward_origins.get((event.fwd_thread_id(), event.sequence_nr()), self._places[0])
+        forward = self._forward_origins.get((event.fwd_thread_id(), event.sequence_nr()), self._nowhere)
         return self._known("backward", Place(phase, forward.module, forward.scope))
 
     def _known(self, kind: str, place: Place) -> Origin:

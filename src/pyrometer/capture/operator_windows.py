@@ -28,6 +28,7 @@ class Session:
         self.steps: list[tuple[int, int]] = []
         self.line = ClockLine((0, 0), (0, 0))
         self.results: Any = None
+        self._events: Sequence[Any] = ()
 
     def start(self) -> None:
         """Begin to see operators."""
@@ -40,6 +41,18 @@ class Session:
         """See no more."""
         self.line = ClockLine(self.line.first, read_both(self._ours, self._theirs))
         self.results = self._profiler.stop()
+
+    @property
+    def events(self) -> Sequence[Any]:
+        """What torch saw, in its own objects; made when first asked for."""
+        if not self._events:
+            self._events = self.results.events()
+        return self._events
+
+    def let_go(self) -> None:
+        """Of all events."""
+        self._events = ()
+        self.results = None
 
     @property
     def steps_theirs(self) -> list[tuple[int, int]]:
@@ -77,14 +90,18 @@ class FinishedWindow:
         return [(name, thread, depth, line(start), line(end)) for name, thread, depth, start, end in calls]
 
     def record(self, pause: Callable[[], object] | None, *, keeps_events: bool) -> OperatorWindow:
-        """The table; made once, and the events let go of unless they are to be kept."""
+        """The table; made once. The next time it is asked for, the events are let go of unless to be kept.
+
+        To give back a quarter of a million takes as long as to read them: at the end of a run nobody asks
+        again, and nobody waits for it.
+        """
         if self._record is None:
             self._record = self._walk(pause)
+        elif not keeps_events:
             self._shapes = None
-            if not keeps_events:
-                self.session.results = None
-                self.calls.clear()
-                self.scopes.clear()
+            self.session.let_go()
+            self.calls.clear()
+            self.scopes.clear()
         return self._record
 
     def _walk(self, pause: Callable[[], object] | None) -> OperatorWindow:
@@ -102,7 +119,7 @@ class FinishedWindow:
             native_thread_id=session.native_thread_id,
             has_devices=session.has_devices,
         )
-        walk.walk(session.results.events(), pause)
+        walk.walk(session.events, pause)
         return record_window(
             walk,
             self._shapes_by_operator(pause),
@@ -124,5 +141,5 @@ class FinishedWindow:
             native_thread_id=session.native_thread_id,
             has_shapes=True,
         )
-        walk.walk(session.results.events(), pause)
+        walk.walk(session.events, pause)
         return {name: operator.shapes for name, operator in walk.operators.items()}
