@@ -41,7 +41,9 @@ def _events(windows: Iterable[FinishedWindow], process_id: int, origin_ns: int) 
     for window in windows:
         session = window.session
         for number, (start, end) in enumerate(session.steps_theirs, window.first_step):
-            yield tracks.span(_STEPS, "step", f"step {number} ({window.kind})", (start, end))
+            # A nanosecond short: readers add up in floating point, and one that ends where the next
+            # begins may then seem to hold it.
+            yield tracks.span(_STEPS, "step", f"step {number} ({window.kind})", (start, end - 1))
         # One thread a track: calls of others would overlap, and a track nests.
         for track, kind, calls in ((_CALLS, "module", window.calls), (_SCOPES, "scope", window.scopes)):
             for name, thread, _, start, end in calls:
@@ -55,7 +57,7 @@ def _events(windows: Iterable[FinishedWindow], process_id: int, origin_ns: int) 
                 yield tracks.sorted(thread, _SCOPES + 1)
             start = event.start_ns()
             times = (start, start + event.duration_ns())
-            yield tracks.span(thread, event.activity_type(), event.name(), times, event.sequence_nr())
+            yield tracks.span(thread, event.activity_type(), event.name(), times)
 
 
 class _Tracks:
@@ -65,13 +67,12 @@ class _Tracks:
         self._process_id = process_id
         self._origin_ns = origin_ns
 
-    def span(self, track: int, kind: str, name: str, times: tuple[int, int], sequence: int = -1) -> str:
+    def span(self, track: int, kind: str, name: str, times: tuple[int, int]) -> str:
         """Something with a beginning and an end; what began before the window is drawn from there on."""
         start = max(times[0], self._origin_ns)
-        more = f',"args":{{"sequence":{sequence}}}' if sequence >= 0 else ""
         return (
             f'{{"ph":"X","name":{json.dumps(name)},"cat":"{kind}","ts":{_us(start - self._origin_ns)},'
-            f'"dur":{_us(max(times[1] - start, 0))},"pid":{self._process_id},"tid":{track}{more}}}'
+            f'"dur":{_us(max(times[1] - start, 0))},"pid":{self._process_id},"tid":{track}}}'
         )
 
     def named(self, track: int, what: str, name: str) -> str:
