@@ -55,6 +55,12 @@ def test_all_that_samples_say_looks_as_agreed(check_golden: Callable[[str, str],
     check_golden("sampled-120-columns.txt", render_terminal(sampled_run(), functions=True, width=120))
 
 
+def test_a_terminal_of_few_characters_gets_plain_ascii() -> None:
+    text = render_terminal(sampled_run(), functions=True, ascii_only=True)
+    assert text.isascii()
+    assert "train (train.py:40) -> load_batch (train.py:12)" in text
+
+
 def test_a_run_with_functions_is_not_asked_for_marks() -> None:
     assert "Mark the parts that matter" in render_terminal(empty_run())
     assert "Mark the parts that matter" not in render_terminal(sampled_run())

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 from pyrometer.analysis.code_origin import CodePlaces, Origin
 from pyrometer.record.run import Program
 from pyrometer.record.samples import Observation, StackSamples
@@ -39,13 +41,13 @@ class Frame:
     first_line: int | None = None
 
 
+WAITING = Frame(name="waiting", kind=FrameKind.WAITING, module="")
 IMPORT = Frame(name="import", kind=FrameKind.STDLIB, module="importlib")
 """All of Python's import system, which has five frames for each import; tracebacks leave them out too."""
 _IMPORT_FILES = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True, gc=False):
     """What the samples of one place stand for; ``python_ns + native_ns + waiting_ns`` is ``wall_ns``."""
 
     samples: int = 0
@@ -71,13 +73,14 @@ class Parts:
         return self.cpu_ns - self.native_ns
 
     def __add__(self, other: "Parts") -> "Parts":
+        # By place: a record may have 200,000 of them to add.
         return Parts(
-            samples=self.samples + other.samples,
-            waiting=self.waiting + other.waiting,
-            native=self.native + other.native,
-            wall_ns=self.wall_ns + other.wall_ns,
-            cpu_ns=self.cpu_ns + other.cpu_ns,
-            native_ns=self.native_ns + other.native_ns,
+            self.samples + other.samples,
+            self.waiting + other.waiting,
+            self.native + other.native,
+            self.wall_ns + other.wall_ns,
+            self.cpu_ns + other.cpu_ns,
+            self.native_ns + other.native_ns,
         )
 
 
@@ -88,12 +91,12 @@ def parts_of(observation: Observation) -> Parts:
     """An observation's time; what ran is native by the share of the samples that were."""
     running = observation.samples - observation.waiting
     return Parts(
-        samples=observation.samples,
-        waiting=observation.waiting,
-        native=observation.native,
-        wall_ns=observation.wall_ns,
-        cpu_ns=observation.cpu_ns,
-        native_ns=observation.cpu_ns * observation.native // running if running else 0,
+        observation.samples,
+        observation.waiting,
+        observation.native,
+        observation.wall_ns,
+        observation.cpu_ns,
+        observation.cpu_ns * observation.native // running if running else 0,
     )
 
 
@@ -108,8 +111,6 @@ class FrameTree:
     parents: Sequence[int]
     frame_of: Sequence[int]
     """The index in ``frames`` of each node."""
-    lines: Sequence[int | None]
-    """The line most of a node's CPU time went through."""
     samples: Sequence[int]
     """Of the node itself, as are both times."""
     cpu_ns: Sequence[int]
@@ -169,21 +170,38 @@ def are_outermost(parents: Sequence[int], keys: Sequence[Hashable]) -> list[bool
     return result
 
 
-def node_parents(samples: StackSamples) -> list[int]:
-    """The parent of each node of the record."""
-    return [TOP if node.parent is None else node.parent for node in samples.nodes]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stacks:
+    """The samples of a run, with what all views of them need."""
 
-
-def own_parts(samples: StackSamples) -> list[Parts]:
+    samples: StackSamples
+    parents: Sequence[int]
+    """Of each node of the record."""
+    own: Sequence[Parts]
     """Of each node of the record what was met there, over threads and all else."""
-    parts = [NOTHING] * len(samples.nodes)
-    for observation in samples.observations:
-        parts[observation.stack] += parts_of(observation)
-    return parts
+    seen: Sequence[Parts]
+    """Of each observation."""
+    functions: Sequence[Frame]
+    """Of the record; those of the import system are one."""
 
 
-def function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ...]:
-    """Each function of the record as a frame; those of the import system are one."""
+def read_stacks(program: Program, samples: StackSamples) -> Stacks:
+    """The samples of a run of this program."""
+    seen = [parts_of(observation) for observation in samples.observations]
+    own = [NOTHING] * len(samples.nodes)
+    for observation, parts in zip(samples.observations, seen, strict=True):
+        known = own[observation.stack]
+        own[observation.stack] = parts if known is NOTHING else known + parts
+    return Stacks(
+        samples=samples,
+        parents=[TOP if node.parent is None else node.parent for node in samples.nodes],
+        own=own,
+        seen=seen,
+        functions=_function_frames(program, samples),
+    )
+
+
+def _function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ...]:
     places = CodePlaces(program)
     return tuple(
         IMPORT
@@ -209,55 +227,54 @@ def native_frame(samples: StackSamples, leaf: int | None) -> Frame:
     return Frame(name=name, kind=FrameKind.NATIVE, module=library, file=function.library)
 
 
-def build_frame_tree(samples: StackSamples, functions: Sequence[Frame]) -> FrameTree:
-    """The stacks of a run, merged by function; ``functions`` are those of the record."""
-    return _Builder(samples).build(functions)
+def build_frame_tree(stacks: Stacks) -> FrameTree:
+    """The stacks of a run, merged by function."""
+    return _Builder(stacks).build()
 
 
 class _Builder:
-    def __init__(self, samples: StackSamples) -> None:
-        self._samples = samples
+    def __init__(self, stacks: Stacks) -> None:
+        self._stacks = stacks
+        self._samples = stacks.samples
         self._frames: dict[Frame, int] = {}
         self._parents: list[int] = []
         self._frame_of: list[int] = []
-        self._lines: list[int | None] = []
         self._figures: list[list[int]] = []
         self._nodes: dict[tuple[int, int], int] = {}
+        self._natives: dict[int | None, int] = {}
         self._import = self._frame(IMPORT)
+        self._waiting = self._frame(WAITING)
 
-    def build(self, function_frames: Sequence[Frame]) -> FrameTree:
-        samples = self._samples
-        functions = [self._frame(frame) for frame in function_frames]
-        total_ns = with_children(node_parents(samples), [parts.cpu_ns for parts in own_parts(samples)])
-        most_ns: dict[int, int] = {}
+    def build(self) -> FrameTree:
+        functions = [self._frame(frame) for frame in self._stacks.functions]
         merged: list[int] = []
-        for node, node_ns in zip(samples.nodes, total_ns, strict=True):
-            index = self._node(TOP if node.parent is None else merged[node.parent], functions[node.function])
-            merged.append(index)
-            if node_ns > most_ns.get(index, -1):
-                most_ns[index], self._lines[index] = node_ns, node.line
-        for observation in samples.observations:
-            self._add(observation, merged[observation.stack])
+        for node, parent in zip(self._samples.nodes, self._stacks.parents, strict=True):
+            merged.append(self._node(TOP if parent == TOP else merged[parent], functions[node.function]))
+        for observation, parts in zip(self._samples.observations, self._stacks.seen, strict=True):
+            self._add(parts, merged[observation.stack], observation.leaf)
         return FrameTree(
             frames=tuple(self._frames),
             parents=self._parents,
             frame_of=self._frame_of,
-            lines=self._lines,
             samples=[figures[0] for figures in self._figures],
             cpu_ns=[figures[1] for figures in self._figures],
             wall_ns=[figures[2] for figures in self._figures],
         )
 
-    def _add(self, observation: Observation, node: int) -> None:
-        parts = parts_of(observation)
+    def _add(self, parts: Parts, node: int, leaf: int | None) -> None:
         python = parts.running - parts.native
         self._count(node, python, parts.python_ns, parts.python_ns)
         if parts.native or parts.native_ns:
-            native = self._node(node, self._frame(native_frame(self._samples, observation.leaf)))
+            native = self._node(node, self._native(leaf))
             self._count(native, parts.native, parts.native_ns, parts.native_ns)
         if parts.waiting or parts.waiting_ns:
-            waiting = self._node(node, self._frame(Frame(name="waiting", kind=FrameKind.WAITING, module="")))
+            waiting = self._node(node, self._waiting)
             self._count(waiting, parts.waiting, 0, parts.waiting_ns)
+
+    def _native(self, leaf: int | None) -> int:
+        if leaf not in self._natives:
+            self._natives[leaf] = self._frame(native_frame(self._samples, leaf))
+        return self._natives[leaf]
 
     def _count(self, node: int, samples: int, cpu_ns: int, wall_ns: int) -> None:
         figures = self._figures[node]
@@ -272,7 +289,6 @@ class _Builder:
         if index == len(self._parents):
             self._parents.append(parent)
             self._frame_of.append(frame)
-            self._lines.append(None)
             self._figures.append([0, 0, 0])
         return index
 

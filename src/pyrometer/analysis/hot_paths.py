@@ -11,10 +11,9 @@ from pyrometer.analysis.frame_tree import (
     FrameKind,
     FrameTree,
     Parts,
+    Stacks,
     merge_by,
     native_frame,
-    node_parents,
-    own_parts,
     with_children,
 )
 from pyrometer.analysis.sampled_functions import Measure, Share
@@ -86,12 +85,13 @@ class Depths:
     """Half of the samples were at most so deep."""
 
 
-def find_hot_paths(
-    samples: StackSamples, functions: Sequence[Frame], measure: Measure, *, most: int = MOST_PATHS
-) -> HotPaths:
-    """The ``most`` stacks with most CPU time of their own; ``functions`` are those of the record."""
-    parents, parts = node_parents(samples), own_parts(samples)
-    heads = merge_by(parents, [functions[node.function] for node in samples.nodes], fold=True)
+def find_hot_paths(stacks: Stacks, measure: Measure, *, most: int = MOST_PATHS) -> HotPaths:
+    """The ``most`` stacks with most CPU time of their own."""
+    samples, functions, parts = stacks.samples, stacks.functions, stacks.own
+    # Equal frames are one: a function that was made twice, and all of the import system.
+    numbers = {frame: number for number, frame in enumerate(functions)}
+    keys = [numbers[frame] for frame in functions]
+    heads = merge_by(stacks.parents, [keys[node.function] for node in samples.nodes], fold=True)
     summed: dict[int, Parts] = {}
     for head, own in zip(heads, parts, strict=True):
         if own.cpu_ns:

@@ -8,9 +8,9 @@ from pyrometer.analysis.frame_tree import (
     NOTHING,
     FrameTree,
     Parts,
+    Stacks,
     build_frame_tree,
-    function_frames,
-    parts_of,
+    read_stacks,
 )
 from pyrometer.analysis.hot_paths import (
     Depths,
@@ -81,12 +81,12 @@ def build_sample_results(run: Run) -> SampleResults | None:
     samples = run.samples
     if samples is None:
         return None
-    overall = sum(map(parts_of, samples.observations), NOTHING)
+    stacks = read_stacks(run.program, samples)
+    overall = sum(stacks.own, NOTHING)
     running = ((seen.samples - seen.waiting, seen.cpu_ns) for seen in samples.observations)
     measure = Measure(cpu_ns=overall.cpu_ns, samples=effective_samples(running, spread=_INTERVAL_SPREAD))
-    functions, lines = sum_functions(samples, run.program, measure)
-    frames = function_frames(run.program, samples)
-    tree = build_frame_tree(samples, frames)
+    functions, lines = sum_functions(stacks, run.program, measure)
+    tree = build_frame_tree(stacks)
     return SampleResults(
         samples_per_s=samples.samples_per_s,
         samples=samples.samples,
@@ -94,11 +94,11 @@ def build_sample_results(run: Run) -> SampleResults | None:
         sampler_cpu_ns=samples.sampler_cpu_ns,
         effective_samples=measure.samples,
         overall=TimeSplit(name="all threads", parts=overall),
-        threads=_split(samples, lambda seen: seen.thread, lambda thread: samples.threads[thread]),
-        phases=_phases(run, samples),
+        threads=_split(stacks, lambda seen: seen.thread, lambda thread: samples.threads[thread]),
+        phases=_phases(run, stacks),
         functions=functions,
         lines=lines,
-        hot_paths=find_hot_paths(samples, frames, measure),
+        hot_paths=find_hot_paths(stacks, measure),
         wide_frames=find_wide_frames(tree, measure),
         depths=find_depths(tree),
         outside=tuple(filter(is_outside, functions)),
@@ -122,19 +122,19 @@ def _top_names(strand: Strand) -> list[str]:
     return names
 
 
-def _phases(run: Run, samples: StackSamples) -> tuple[TimeSplit, ...]:
-    phases = find_phases(run, samples)
+def _phases(run: Run, stacks: Stacks) -> tuple[TimeSplit, ...]:
+    phases = find_phases(run, stacks.samples)
     if not phases:
         return ()
-    return _split(samples, lambda seen: OUTSIDE_PHASES if seen.call is None else phases[seen.call], str)
+    return _split(stacks, lambda seen: OUTSIDE_PHASES if seen.call is None else phases[seen.call], str)
 
 
 def _split(
-    samples: StackSamples, key_of: Callable[[Observation], _Key], name_of: Callable[[_Key], str]
+    stacks: Stacks, key_of: Callable[[Observation], _Key], name_of: Callable[[_Key], str]
 ) -> tuple[TimeSplit, ...]:
     summed: dict[_Key, Parts] = {}
-    for seen in samples.observations:
+    for seen, parts in zip(stacks.samples.observations, stacks.seen, strict=True):
         key = key_of(seen)
-        summed[key] = summed.get(key, NOTHING) + parts_of(seen)
+        summed[key] = summed.get(key, NOTHING) + parts
     splits = [TimeSplit(name=name_of(key), parts=parts) for key, parts in summed.items()]
     return tuple(sorted(splits, key=lambda split: (-split.parts.cpu_ns, -split.parts.wall_ns)))

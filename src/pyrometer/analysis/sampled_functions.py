@@ -8,13 +8,12 @@ from pyrometer.analysis.code_origin import CodePlaces, Origin
 from pyrometer.analysis.frame_tree import (
     NOTHING,
     Parts,
+    Stacks,
     are_outermost,
-    node_parents,
-    own_parts,
     with_children,
 )
 from pyrometer.record.run import Program
-from pyrometer.record.samples import Function, StackSamples
+from pyrometer.record.samples import Function
 from pyrometer.stats.shares import Interval, share_interval
 
 OUTSIDE_SHARE = 0.05
@@ -37,10 +36,15 @@ class Note(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A part of all CPU time, with how sure it is."""
+    """A part of all CPU time, by so many samples of equal weight."""
 
     value: float
-    interval: Interval
+    samples: float
+
+    @property
+    def interval(self) -> Interval:
+        """How sure it is."""
+        return share_interval(self.value, self.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +97,19 @@ class Measure:
         """A part of the CPU time."""
         if not self.cpu_ns:
             return None
-        value = cpu_ns / self.cpu_ns
-        return Share(value=value, interval=share_interval(value, self.samples))
+        return Share(value=cpu_ns / self.cpu_ns, samples=self.samples)
 
 
 def sum_functions(
-    samples: StackSamples, program: Program, measure: Measure
+    stacks: Stacks, program: Program, measure: Measure
 ) -> tuple[tuple[SampledFunction, ...], tuple[SampledLine, ...]]:
     """All functions and all lines, each by CPU time of its own, largest first."""
-    parents = node_parents(samples)
-    parts = own_parts(samples)
+    samples = stacks.samples
     totals = _Totals(
-        parents=parents,
-        parts=parts,
-        cpu_ns=with_children(parents, [own.cpu_ns for own in parts]),
-        wall_ns=with_children(parents, [own.wall_ns for own in parts]),
+        parents=stacks.parents,
+        parts=stacks.own,
+        cpu_ns=with_children(stacks.parents, [own.cpu_ns for own in stacks.own]),
+        wall_ns=with_children(stacks.parents, [own.wall_ns for own in stacks.own]),
     )
     # By value: a function that was made twice is one function.
     functions = [samples.functions[node.function] for node in samples.nodes]
@@ -151,10 +153,12 @@ class _Totals:
         summed: dict[Hashable, _Summed] = {}
         outermost = are_outermost(self.parents, keys)
         for index, key in enumerate(keys):
-            entry = summed.setdefault(key, _Summed(key))
+            entry = summed.get(key)
+            if entry is None:
+                entry = summed[key] = _Summed(key)
             own = self.parts[index]
             if own is not NOTHING:
-                entry.own += own
+                entry.own = own if entry.own is NOTHING else entry.own + own
             if outermost[index]:
                 entry.cpu_ns += self.cpu_ns[index]
                 entry.wall_ns += self.wall_ns[index]

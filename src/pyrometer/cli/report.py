@@ -57,7 +57,7 @@ def report(
         int | None,
         typer.Option(
             min=1,
-            help=f"Show the N largest scopes, and threads ({_DEFAULT_TOP}; in JSON all).",
+            help=f"Show the N largest scopes, threads and functions ({_DEFAULT_TOP}; in JSON all).",
             metavar="N",
             show_default=False,
         ),

@@ -64,7 +64,7 @@
 
   function duration(ns) {
     for (const [size, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]])
-      if (ns >= size) return (ns / size).toPrecision(3).replace(/e\+.*/, "") + " " + unit;
+      if (ns >= size) return (ns / size).toFixed(ns >= 100 * size ? 0 : ns >= 10 * size ? 1 : 2) + " " + unit;
     return Math.round(ns) + " ns";
   }
 

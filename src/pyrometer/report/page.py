@@ -43,7 +43,7 @@ class Page:
             [self._cell(column, row.cells[index]) for index, column in zip(kept, columns, strict=True)]
             for row in table.rows
         ]
-        headings = [column.heading for column in columns]
+        headings = [self.clean(column.heading) for column in columns]
         widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
         names, gap = self._fit_names(table.rows, widths)
         name_width = max(map(cell_len, (table.names, *names)))
@@ -78,7 +78,7 @@ class Page:
         kept = list(range(len(table.columns)))
         widths = [
             max(
-                cell_len(column.heading),
+                cell_len(self.clean(column.heading)),
                 *(cell_len(self._cell(column, row.cells[index])) for row in table.rows),
             )
             for index, column in enumerate(table.columns)

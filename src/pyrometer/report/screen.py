@@ -36,7 +36,7 @@ class Screen:
         return cls(
             width=min(width or DEFAULT_WIDTH, _WIDEST),
             color=terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb",
-            ascii_only=not _can_encode(stream, "…∥–·×µ≤≥│├└─█▁"),
+            ascii_only=not _can_encode(stream, "…∥–·×µ≤≥→±│├└─█▁"),
         )
 
 
