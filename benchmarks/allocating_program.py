@@ -1,6 +1,7 @@
 """Programs that allocate, visited like ``training_program.py``: objects in pure Python, and tokens.
 
-``objects``: a step makes and drops objects of 50 bytes to 64 kB. ``generation``: a step is one token of a
+``objects``: a step makes and drops objects of 50 bytes to 4 kB, too little at a time for the system to get
+any of it back: giving pages back and forth would take longer than everything else. ``generation``: a step is one token of a
 small GPT, with scopes of ours around its parts, as in a program whose author has marked them.
 """
 
@@ -15,13 +16,14 @@ WARM_UP_STEPS = 40
 
 
 def make_objects() -> None:
-    """Some thousand objects of all sizes."""
-    for size in (100, 600, 1_000, 4_000, 20_000, 60_000):
-        kept = [bytearray(size) for _ in range(20)]
+    """Some hundred objects of all sizes, a few at a time."""
+    for size in (100, 600, 1_000, 4_000) * 20:
+        kept = [bytearray(size) for _ in range(5)]
         kept.sort(key=len)
-    table = {index: (index, [index] * 40) for index in range(300)}
-    rows = [{"name": f"row {index}", "values": values} for index, values in table.items()]
-    rows.reverse()
+    for _ in range(10):
+        table = {index: (index, [index] * 40) for index in range(30)}
+        rows = [{"name": f"row {index}", "values": values} for index, values in table.items()]
+        rows.reverse()
 
 
 def generation() -> Callable[[], None]:
