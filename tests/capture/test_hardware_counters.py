@@ -94,7 +94,7 @@ def test_an_event_that_is_not_there_has_a_reason_and_no_count(folder: Folder) ->
     hardware = counted(folder, lacks="0.3")
     misses = hardware.counters[3]
     assert (misses.name, misses.count) == ("cache misses", None)
-    assert misses.reason == "this machine does not give it (ENOENT)"
+    assert misses.reason == "not given by this machine (ENOENT)"
     assert hardware.counters[2].count == 200_000
 
 

@@ -323,7 +323,7 @@ def make_counters(name: str | None = None) -> CounterRecord:
     counted = (
         HardwareCounter(name="instructions", count=4_000, counted_share=1.0),
         HardwareCounter(name="cycles", count=2_000, counted_share=0.5),
-        HardwareCounter(name="cache misses", reason=name or "this machine does not give it (ENOENT)"),
+        HardwareCounter(name="cache misses", reason=name or "not given by this machine (ENOENT)"),
     )
     return CounterRecord(
         hardware=HardwareCounters(

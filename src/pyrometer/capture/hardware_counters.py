@@ -25,6 +25,7 @@ _THREADS_SHOWN = 100
 _MOST_THREADS_OPEN = 128
 
 _NO_CORE = "needs the native recorder on Linux"
+_GET_CORE = "To get it: pyrometer doctor"
 _SIMULATE = "Cache misses can be simulated instead: pyrometer run --cachegrind SCRIPT"
 _UNSUPPORTED = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
@@ -68,7 +69,7 @@ def _expected(name: str, known_instructions: int) -> tuple[int, int]:
 
 def _describe_error(number: int) -> str:
     if number in _UNSUPPORTED:
-        return f"this machine does not give it ({errno.errorcode[number]})"
+        return f"not given by this machine ({errno.errorcode[number]})"
     if number in _FORBIDDEN:
         return f"the system does not allow it ({errno.errorcode[number]})"
     if number == errno.ENOSYS:
@@ -273,7 +274,7 @@ class HardwareCounting:
         if self._last is not None:
             return self._last
         if self._probe is None:
-            return HardwareCounters(counters=_all_missing(_NO_CORE), advice=_SIMULATE)
+            return HardwareCounters(counters=_all_missing(_NO_CORE), advice=_GET_CORE)
         wrong = self._probe.wrong
         if self._process is None or self._threads is None:
             counters = tuple(
