@@ -64,7 +64,7 @@ SMALL = (Cache(level=1, size_bytes=32 << 10), Cache(level=2, size_bytes=512 << 1
 def test_arrays_are_four_times_the_last_cache() -> None:
     sizes = choose_sizes([*SMALL, LAST], 2, None)
     assert (sizes.one_bytes, sizes.each_bytes) == (128 * MIB, 64 * MIB)
-    assert sizes.ring_bytes == {"L1": 8 << 10, "L2": 128 << 10, "L3": 4 * MIB, MEMORY: 128 * MIB}
+    assert sizes.ring_bytes == {"L1": 4 << 10, "L2": 128 << 10, "L3": 2 * MIB, MEMORY: 128 * MIB}
 
 
 def test_all_last_caches_count_for_the_arrays_of_all_threads() -> None:

@@ -99,7 +99,7 @@ def choose_sizes(caches: Sequence[Cache], threads: int, memory_bytes: int | None
     smaller_bytes = 0
     for cache in caches:
         own_bytes = cache.size_bytes // min(cache.shared_by, threads)
-        rings[f"L{cache.level}"] = max(min(max(own_bytes // 4, 4 * smaller_bytes), own_bytes // 2), 4_096)
+        rings[f"L{cache.level}"] = max(min(max(own_bytes // 8, 4 * smaller_bytes), own_bytes // 2), 4_096)
         smaller_bytes = cache.size_bytes
     return Sizes(
         one_bytes=one_bytes,

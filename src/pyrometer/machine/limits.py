@@ -43,8 +43,8 @@ _FEWEST_ROUNDS = 3
 """The first of them is dropped."""
 _MEASURE_S = 4.0
 _LEAST_MEASURE_S = 2.0
-_WHOLE_COMMAND_S = 8.5
-_WAIT_FOR_LIBRARIES_S = 3.0
+_WHOLE_COMMAND_S = 7.5
+_WAIT_FOR_LIBRARIES_S = 5.0
 
 
 def why_not_available() -> str | None:
@@ -58,17 +58,20 @@ def why_not_available() -> str | None:
     return None
 
 
-def measure_limits(threads: int | None = None) -> Limits:
+def measure_limits(
+    threads: int | None = None, *, libraries_within_s: float = _WAIT_FOR_LIBRARIES_S
+) -> Limits:
     """What this machine reaches, on one thread and on ``threads``, by default all it may use.
 
-    Takes less than ten seconds. Raises ``UnsupportedPlatformError`` without compiled kernels.
+    Takes less than ten seconds, of which up to ``libraries_within_s`` is waiting for torch. Raises
+    ``UnsupportedPlatformError`` without compiled kernels.
     """
     reason = why_not_available()
     if reason is not None:
         raise UnsupportedPlatformError(
             f"limits are not available: {reason}; pyrometer doctor says how to build what is compiled"
         )
-    measuring = _Measuring(threads or usable_cores() or 1)
+    measuring = _Measuring(threads or usable_cores() or 1, libraries_within_s)
     with GemmProcess(threads=measuring.threads) as products:
         places = [Place(index=index) for index in range(measuring.threads)]
         Crew(places=places, plan=measuring.plan(products)).work()
@@ -78,10 +81,11 @@ def measure_limits(threads: int | None = None) -> Limits:
 class _Measuring:
     """One measurement, and what it has seen so far."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, libraries_within_s: float) -> None:
         from pyrometer._native import kernels
 
         self.threads = threads
+        self._libraries_within_s = libraries_within_s
         self._native = kernels
         self._began_s = time.monotonic()
         self._started_at = datetime.now().astimezone()
@@ -93,7 +97,7 @@ class _Measuring:
     def plan(self, products: GemmProcess) -> Plan[Place, Stretch]:
         """Make the memory, find out how much work is one turn, then turn after turn until time is up."""
         yield Job(work=partial(prepare, sizes=self._sizes, native=self._native), threads=self.threads)
-        self._wait_for(products, _WAIT_FOR_LIBRARIES_S)
+        self._wait_for(products, max(self._began_s + self._libraries_within_s - time.monotonic(), 0.0))
         turns: list[tuple[Kernel, int]] = []
         for kernel in kernels_of(self._native, self._sizes):
             first = Turn(threads=1, amount=kernel.least or 1, slice_number=len(turns))
