@@ -1,8 +1,9 @@
 """Programs that allocate, visited like ``training_program.py``: objects in pure Python, and tokens.
 
 ``objects``: a step makes and drops objects of 50 bytes to 4 kB, too little at a time for the system to get
-any of it back: giving pages back and forth would take longer than everything else. ``generation``: a step is one token of a
-small GPT, with scopes of ours around its parts, as in a program whose author has marked them.
+any of it back: giving pages back and forth would take longer than everything else. ``generation``: a step
+is one token of a small GPT, with scopes of ours around its parts, as in a program whose author has marked
+them.
 """
 
 import argparse
