@@ -112,6 +112,17 @@ def test_a_hot_path_is_a_stack_whatever_the_depth_of_recursion() -> None:
     assert [frame.line for frame in fib.frames] == [80, 43, 6]
 
 
+def test_native_code_is_told_by_function_where_names_are_known() -> None:
+    results = results_of(stack_samples(*STACKS, threads=THREADS))
+    assert [(native.frame.name, native.cpu_ns) for native in results.natives] == [
+        ("cblas_sgemm", 4_000 * MS),
+        ("native code", 700 * MS),
+        ("native code of libc.so.6", 100 * MS),
+    ]
+    assert sum(native.cpu_ns for native in results.natives) == results.overall.parts.native_ns
+    assert results_of(stack_samples(Seen(stack="main", native=100))).natives == ()
+
+
 def test_the_paths_that_are_not_listed_are_counted() -> None:
     stacks = [Seen(stack=f"main;f{index}", python=10 * (index + 1)) for index in range(30)]
     found = results_of(stack_samples(*stacks)).hot_paths

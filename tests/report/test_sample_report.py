@@ -74,7 +74,7 @@ def columns_of(text: str, heading: str) -> list[list[str]]:
     return [re.findall(r"-?\d+\.\d", line) for line in lines[start : end + 1] if not line.startswith("    ")]
 
 
-@pytest.mark.parametrize("heading", ["function ", "line ", "innermost "])
+@pytest.mark.parametrize("heading", ["function ", "line ", "innermost ", "native function "])
 def test_shares_add_up_to_what_is_printed_below_them(heading: str) -> None:
     text = render_terminal(sampled_run(), functions=True, top=3)
     *parts, total = [int(row[0].replace(".", "")) for row in columns_of(text, heading)]

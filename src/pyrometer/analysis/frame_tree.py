@@ -41,6 +41,8 @@ class Frame:
     first_line: int | None = None
 
 
+SOME_NATIVE = Frame(name=FrameKind.NATIVE.value, kind=FrameKind.NATIVE, module="")
+"""Native code of which no more is known."""
 WAITING = Frame(name="waiting", kind=FrameKind.WAITING, module="")
 IMPORT = Frame(name="import", kind=FrameKind.STDLIB, module="importlib")
 """All of Python's import system, which has five frames for each import; tracebacks leave them out too."""
@@ -220,7 +222,7 @@ def _function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ..
 def native_frame(samples: StackSamples, leaf: int | None) -> Frame:
     """A native function as a frame; without a name where it is not known."""
     if leaf is None:
-        return Frame(name=FrameKind.NATIVE.value, kind=FrameKind.NATIVE, module="")
+        return SOME_NATIVE
     function = samples.native_functions[leaf]
     library = function.library.rpartition("/")[2]
     name = function.name if function.name is not None else f"{FrameKind.NATIVE.value} of {library}"

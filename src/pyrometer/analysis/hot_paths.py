@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyrometer.analysis.frame_tree import (
     NOTHING,
+    SOME_NATIVE,
     TOP,
     Frame,
     FrameKind,
@@ -49,7 +50,7 @@ class HotPath:
     native_ns: int
     """Of ``cpu_ns``, what was in native code that the innermost function called."""
     native: Frame | None
-    """The native function that most of that was in; None without any."""
+    """The most frequent one of the native functions that are known by name; None without any."""
     share: Share | None
 
 
@@ -70,6 +71,16 @@ class WideFrame:
     frame: Frame
     depth: int
     """1 at the top."""
+    cpu_ns: int
+    share: Share | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeShare:
+    """Native code, over all functions that led there; without a name where that is not known."""
+
+    frame: Frame
+    samples: int
     cpu_ns: int
     share: Share | None
 
@@ -146,6 +157,27 @@ def find_wide_frames(tree: FrameTree, measure: Measure) -> tuple[WideFrame, ...]
     )
 
 
+def find_natives(tree: FrameTree, measure: Measure) -> tuple[NativeShare, ...]:
+    """Native code by function, most CPU time first; nothing where no function is known."""
+    samples: dict[int, int] = {}
+    cpu_ns: dict[int, int] = {}
+    for node, frame in enumerate(tree.frame_of):
+        if tree.frames[frame].kind is FrameKind.NATIVE:
+            samples[frame] = samples.get(frame, 0) + tree.samples[node]
+            cpu_ns[frame] = cpu_ns.get(frame, 0) + tree.cpu_ns[node]
+    if all(tree.frames[frame] == SOME_NATIVE for frame in cpu_ns):
+        return ()
+    return tuple(
+        NativeShare(
+            frame=tree.frames[frame],
+            samples=samples[frame],
+            cpu_ns=cpu_ns[frame],
+            share=measure.share(cpu_ns[frame]),
+        )
+        for frame in sorted(cpu_ns, key=lambda frame: (-cpu_ns[frame], frame))
+    )
+
+
 def find_depths(tree: FrameTree) -> Depths | None:
     """How deep the stacks were; None when there are none."""
     depths: list[int] = []
@@ -186,14 +218,18 @@ def _most_frequent(heads: Sequence[int], parts: Sequence[Parts], chosen: set[int
 
 
 def _natives(samples: StackSamples, heads: Sequence[int], chosen: set[int]) -> dict[int, Frame]:
-    """For each chosen head that ran native code, the function most of that was in."""
+    """For each chosen head that ran native code known by name, the most frequent function."""
     by_leaf: dict[tuple[int, int | None], int] = {}
     for seen in samples.observations:
-        if heads[seen.stack] in chosen and seen.native:
+        if heads[seen.stack] in chosen and seen.native and _has_name(samples, seen.leaf):
             key = heads[seen.stack], seen.leaf
             by_leaf[key] = by_leaf.get(key, 0) + seen.native
     ordered = sorted(by_leaf, key=lambda key: by_leaf[key])
     return {head: native_frame(samples, leaf) for head, leaf in ordered}
+
+
+def _has_name(samples: StackSamples, leaf: int | None) -> bool:
+    return leaf is not None and samples.native_functions[leaf].name is not None
 
 
 def _frames(samples: StackSamples, functions: Sequence[Frame], node: int) -> tuple[PathFrame, ...]:

@@ -15,9 +15,11 @@ from pyrometer.analysis.frame_tree import (
 from pyrometer.analysis.hot_paths import (
     Depths,
     HotPaths,
+    NativeShare,
     WideFrame,
     find_depths,
     find_hot_paths,
+    find_natives,
     find_wide_frames,
 )
 from pyrometer.analysis.sampled_functions import (
@@ -69,6 +71,8 @@ class SampleResults:
     """Most CPU time of its own first; their ``own`` add up to ``overall``, as do those of ``lines``."""
     lines: tuple[SampledLine, ...]
     hot_paths: HotPaths
+    natives: tuple[NativeShare, ...]
+    """All native code by function, most CPU time first; empty unless ``--native`` asked for names."""
     wide_frames: tuple[WideFrame, ...]
     depths: Depths | None
     outside: tuple[SampledFunction, ...]
@@ -99,6 +103,7 @@ def build_sample_results(run: Run) -> SampleResults | None:
         functions=functions,
         lines=lines,
         hot_paths=find_hot_paths(stacks, measure),
+        natives=find_natives(tree, measure),
         wide_frames=find_wide_frames(tree, measure),
         depths=find_depths(tree),
         outside=tuple(filter(is_outside, functions)),

@@ -19,9 +19,12 @@ no CPU time. Times are split alike everywhere: ``samples``, ``waiting`` and ``na
     first 1,000.
 ``hot_paths``
     ``paths``: ``frames`` from the outermost (``name``, ``kind``, ``module``, ``file``, ``first_line``,
-    ``line``, ``times`` it called itself), ``samples``, ``cpu_ns``, ``native_ns``, the ``native``
-    function most of that was in, ``share``; and ``others``,
+    ``line``, ``times`` it called itself), ``samples``, ``cpu_ns``, ``native_ns``, the most
+    frequent ``native`` function known by name, ``share``; and ``others``,
     ``others_cpu_ns``, ``others_share``.
+``natives``, ``natives_not_shown``
+    All native code by function, most CPU time first: ``name``, ``kind``, ``module`` (the library),
+    ``file``, ``first_line`` (null), ``samples``, ``cpu_ns``, ``share``. Empty without ``--native``.
 ``wide_frames``, ``depths``
     Frames at one place that do not merely call one other, widest first: ``name``, ``kind``, ``module``,
     ``file``, ``first_line``, ``depth``, ``cpu_ns``, ``share``. Frames of the ``deepest`` stack, its
@@ -64,6 +67,16 @@ def sample_content(results: SampleResults, *, top: int | None) -> dict[str, Any]
             "others_cpu_ns": paths.others_cpu_ns,
             "others_share": _share(paths.others_share),
         },
+        "natives": [
+            {
+                **_frame(native.frame),
+                "samples": native.samples,
+                "cpu_ns": native.cpu_ns,
+                "share": _share(native.share),
+            }
+            for native in results.natives[:most]
+        ],
+        "natives_not_shown": len(results.natives[most:]),
         "wide_frames": [
             {
                 **_frame(wide.frame),

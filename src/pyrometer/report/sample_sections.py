@@ -25,6 +25,7 @@ from pyrometer.units import format_count
 
 FEW_FUNCTIONS = 10
 FEW_PATHS = 3
+FEW_NATIVES = 5
 MOST_PATHS = 10
 MOST_SPLITS = 8
 
@@ -73,6 +74,8 @@ def build_sample_sections(
         if whole:
             yield _lines(results, top=top)
         yield _paths(results, most=MOST_PATHS if whole else FEW_PATHS)
+        if results.natives:
+            yield _natives(results, top=top if whole else min(top, FEW_NATIVES))
     words = Bullets(lines=sample_wording.in_words(results))
     how = () if style.wordy else notes([sample_wording.how_to_see_more(whole=whole)])
     yield Section(title="The flame graph in words", blocks=(words, *how))
@@ -202,6 +205,26 @@ def _paths(results: SampleResults, *, most: int) -> Section:
     rows += _rest(found.others + len(others), shares, "stack", blanks=1)
     table = Table(names="innermost", columns=_PATH_COLUMNS, rows=tuple(rows), details="from the outermost")
     return Section(title="Hot paths: the call stacks with most CPU time", blocks=(table,))
+
+
+def _natives(results: SampleResults, *, top: int) -> Section:
+    shown, others = results.natives[:top], results.natives[top:]
+    parts = results.overall.parts
+    rest_ns = sum(native.cpu_ns for native in others)
+    shares = _adding_up(
+        [*(native.cpu_ns for native in shown), rest_ns, parts.python_ns], results.overall.parts.cpu_ns
+    )
+    rows = [
+        Row(
+            name=f"{rank}. {sample_wording.native_name(native.frame)}",
+            cells=(share, _margin(native.share), f"{native.samples:,}"),
+        )
+        for rank, (native, share) in enumerate(zip(shown, shares, strict=False), start=1)
+    ]
+    rows.append(Row(name="Python's own code", cells=(shares[-2], "", ""), emphasis=Emphasis.FAINT))
+    rows += _rest(len(others), [shares[-3], shares[-1]], "native function", blanks=1)
+    table = Table(names="native function", columns=_PATH_COLUMNS, rows=tuple(rows))
+    return Section(title="Native functions, by CPU time", blocks=(table,))
 
 
 def _innermost(path: HotPath) -> str:

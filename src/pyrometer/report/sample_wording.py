@@ -75,10 +75,12 @@ def place(file: str, line: int | None) -> str:
 def describe_path(path: HotPath) -> str:
     """A stack in a line, outermost first; frames of libraries between the program's own are counted."""
     stack = " → ".join(_shortened(path.frames))
-    if path.native is None:
+    if not path.native_ns:
         return stack
-    most = f", most of it in {_native(path.native)}" if path.native.module else ""
-    return f"{stack}; {format_share(path.native_ns / path.cpu_ns)} native{most}"
+    native = f"{format_share(path.native_ns / path.cpu_ns)} native"
+    if path.native is None:
+        return f"{stack}; {native}"
+    return f"{stack}; {native}, most often {native_name(path.native)}"
 
 
 def in_words(results: SampleResults) -> tuple[str, ...]:
@@ -171,7 +173,7 @@ def frame_name(frame: Frame) -> str:
     return f"{frame.name} {frame.module}" if frame.name == "<module>" else frame.name
 
 
-def _native(frame: Frame) -> str:
+def native_name(frame: Frame) -> str:
     """Native code by its name and library, as far as these are known."""
     return frame.name if not frame.module or frame.module in frame.name else f"{frame.name} [{frame.module}]"
 
