@@ -8,7 +8,8 @@ from pyrometer.analysis.torch_results import build_torch_results
 from pyrometer.analysis.torch_roofline import Roofline, least_bytes
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Module
-from tests.limits import make_limits, placed_run
+from tests.limits import make_limits
+from tests.placed_runs import placed_run
 from tests.torch_runs import MB, evaluation_run, gpu_run, net_operators, operators_run, training_run
 
 ROOFS = Roofs(

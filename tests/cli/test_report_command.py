@@ -12,7 +12,7 @@ from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.record.run import Program
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.store.run_files import write_run
-from tests.limits import placed_run
+from tests.placed_runs import placed_run
 from tests.report.sample_runs import empty_run, simple_run, threaded_run
 from tests.report.test_sample_report import sampled_run
 from tests.torch_runs import training_run

@@ -38,6 +38,7 @@ from pyrometer.record.torch_run import (
 )
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
 from pyrometer.stats.buckets import bucket_of, merge_buckets
+from tests.limits import make_limits
 from tests.record.example_samples import any_samples
 
 LARGEST = 2**63 - 1
@@ -456,6 +457,7 @@ def any_runs(draw: st.DrawFn) -> Run:
         samples=draw(st.none() | any_samples(strands, calls)),
         counters=draw(st.none() | st.just(make_counters())),
         allocations=draw(st.none() | st.just(make_allocations())),
+        limits=draw(st.none() | st.just(make_limits())),
         losses=tuple(
             draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
         ),

@@ -12,7 +12,8 @@ from pyrometer.analysis.torch_results import build_torch_results
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.roofline_svg import NoPictureError, render_roofline_svg
-from tests.limits import make_limits, placed_run
+from tests.limits import make_limits
+from tests.placed_runs import placed_run
 from tests.report.sample_runs import HOSTILE_NAMES
 from tests.report.torch_samples import large_torch_run
 from tests.torch_runs import gpu_run, net_operators, operators_run, training_run
