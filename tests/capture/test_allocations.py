@@ -1,8 +1,10 @@
 """Counting with the recording: from the first start to the last stop, and what the record then has."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +75,28 @@ def test_lines_are_noted_and_our_own_files_told_from_the_program_s() -> None:
         "test_lines_are_noted_and_our_own_files_told_from_the_program_s",
     )
     assert not any(function.file.startswith(allocations._OURS) for function in sites.functions)
+
+
+def test_what_the_import_system_allocates_is_the_importing_line_s(tmp_path: Path) -> None:
+    (tmp_path / "imported.py").write_text("kept = bytearray(4_000_000)\ntext = '" + "x" * 3_000_000 + "'\n")
+    program = """
+from pyrometer.capture import allocations
+allocations.start()
+import imported
+allocations.stop()
+sites = allocations.record().sites
+files = {sites.functions[node.function].file for node in sites.nodes if node.parent is not None}
+print(sum(site.large_bytes for site in sites.sites) > 7_000_000, [file for file in files if "frozen" in file])
+"""
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+    )
+    assert answer.stdout == "True []\n"
 
 
 def test_when_they_are_not_wanted_nothing_is_counted_and_nothing_is_lost() -> None:

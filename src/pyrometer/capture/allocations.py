@@ -7,6 +7,7 @@ becomes a value of the record.
 from __future__ import annotations
 
 import os
+from operator import add
 
 from pyrometer._native import allocations as core
 from pyrometer.capture.losses import note_loss
@@ -164,18 +165,41 @@ def _sites(seen: dict[str, Any] | None) -> AllocationSites | None:
 
     if seen is None:
         return None
+    nodes, sites = _without_importing(seen)
     return AllocationSites(
         sampled_bytes=SAMPLED_BYTES,
         large_from_bytes=LARGE_FROM_BYTES,
         functions=tuple(Function(name, _shown(file), max(line, 0)) for name, file, line in seen["functions"]),
         nodes=tuple(
             StackNode(None if parent < 0 else parent, function, None if line < 0 else line)
-            for parent, function, line in seen["nodes"]
+            for parent, function, line in nodes
         ),
-        sites=tuple(AllocationSite(*row) for row in seen["sites"]),
+        sites=tuple(AllocationSite(stack, *figures) for stack, figures in sites.items()),
         without_python=SampledBytes(*seen["elsewhere"]),
         missed=SampledBytes(*seen["missed"]),
     )
+
+
+def _without_importing(seen: dict[str, Any]) -> tuple[list[tuple[int, int, int]], dict[int, list[int]]]:
+    """The nodes without those of Python's import system, and what each that is left has allocated.
+
+    An import goes through six functions of it: what those allocate is the importing line's.
+    """
+    importing = [file.startswith("<frozen importlib") for _, file, _ in seen["functions"]]
+    kept: list[tuple[int, int, int]] = []
+    places: list[int] = []
+    for parent, function, line in seen["nodes"]:
+        above = -1 if parent < 0 else places[parent]
+        if importing[function] and above >= 0:
+            places.append(above)
+        else:
+            places.append(len(kept))
+            kept.append((above, function, line))
+    sites: dict[int, list[int]] = {}
+    for stack, *figures in seen["sites"]:
+        total = sites.setdefault(places[stack], [0, 0, 0])
+        total[:] = map(add, total, figures)
+    return kept, sites
 
 
 def _shown(file: str) -> str:
