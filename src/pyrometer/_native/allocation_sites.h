@@ -15,7 +15,7 @@
 
 #define LARGE_BYTES 1048576
 #define ASK_AGAIN_BYTES (64 << 20) /* while stacks are not noted: after so much it is asked whether they are */
-#define MAX_SITE_FRAMES 128 /* the innermost ones */
+#define MAX_SITE_FRAMES 256 /* the innermost ones */
 #define MAX_KNOWN_STACKS 16384
 
 typedef struct {
