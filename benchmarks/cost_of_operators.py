@@ -109,10 +109,31 @@ def inside(name: str, *, rounds: int, shuffler: random.Random) -> tuple[Ratio, R
 
 
 class Ready(NamedTuple):
-    """Seconds: torch's own stop, and from there to the table."""
+    """Seconds: torch's own stop, from there to the table, and the processor's time for the latter."""
 
     stop_s: float
     table_s: float
+    table_cpu_s: float
+
+
+class _Stopwatch:
+    """Begun at the end of a window; torch's stop is the first lap."""
+
+    def __init__(self) -> None:
+        self._began_s = self._stopped_s = time.perf_counter()
+        self._stopped_cpu_s = time.process_time()
+
+    def stopped(self) -> None:
+        """What torch's profiler saw is handed over."""
+        self._stopped_s, self._stopped_cpu_s = time.perf_counter(), time.process_time()
+
+    def ready(self) -> Ready:
+        """The table is there."""
+        return Ready(
+            self._stopped_s - self._began_s,
+            time.perf_counter() - self._stopped_s,
+            time.process_time() - self._stopped_cpu_s,
+        )
 
 
 def table_of_ours(make: Callable[[int], None], steps: int) -> tuple[Ready, int]:
@@ -125,9 +146,9 @@ def table_of_ours(make: Callable[[int], None], steps: int) -> tuple[Ready, int]:
     began_ns = calls.now()
     make(steps)
     session.steps.append((began_ns, calls.now()))
-    ended_s = time.perf_counter()
+    watch = _Stopwatch()
     session.stop()
-    stopped_s = time.perf_counter()
+    watch.stopped()
     finished = FinishedWindow(
         kind="training",
         label="Adam",
@@ -143,7 +164,7 @@ def table_of_ours(make: Callable[[int], None], steps: int) -> tuple[Ready, int]:
     text = str(list(build_operator_sections(results, COMPACT, top=20)))
     if "aten::addmm" not in text:
         raise RuntimeError("the table does not hold what the program did")
-    return Ready(stopped_s - ended_s, time.perf_counter() - stopped_s), record.events
+    return watch.ready(), record.events
 
 
 def table_of_theirs(make: Callable[[int], None], steps: int) -> Ready:
@@ -151,11 +172,11 @@ def table_of_theirs(make: Callable[[int], None], steps: int) -> Ready:
     profiler = profile(activities=[ProfilerActivity.CPU])
     profiler.start()
     make(steps)
-    ended_s = time.perf_counter()
+    watch = _Stopwatch()
     profiler.stop()
-    stopped_s = time.perf_counter()
+    watch.stopped()
     profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=20)
-    return Ready(stopped_s - ended_s, time.perf_counter() - stopped_s)
+    return watch.ready()
 
 
 def tables(*, events: int, rounds: int, shuffler: random.Random) -> tuple[Ready, Ready, int]:
@@ -229,11 +250,14 @@ def main() -> int:
                 missed.append(f"the window's cost on {name}")
         if options.tables:
             own, torchs, events = tables(events=options.events, rounds=options.tables, shuffler=shuffler)
-            sooner = torchs.table_s / own.table_s
-            print(f"{events:,} events: torch's stop {own.stop_s:.2f} s, then our table {own.table_s:.2f} s")
-            print(f"torch's stop {torchs.stop_s:.2f} s, then key_averages() {torchs.table_s:.2f} s")
-            print(f"so our table is there {sooner:.0f} × sooner")
-            if sooner < LEAST_SPEED_UP or sum(own) > MOST_S * max(events / EVENTS, 1):
+            # Both work on one thread: the processor's time, which a neighbour does not lengthen.
+            sooner = torchs.table_cpu_s / own.table_cpu_s
+            print(f"a table of {events:,} events, processor time of the table in brackets")
+            for what, ready in (("ours", own), ("key_averages()", torchs)):
+                print(f"{what:18} {ready.stop_s:.2f} s for torch's stop, then {ready.table_s:.2f} s ", end="")
+                print(f"({ready.table_cpu_s:.2f} s)")
+            print(f"so ours is there {sooner:.0f} × sooner")
+            if sooner < LEAST_SPEED_UP or own.stop_s + own.table_s > MOST_S * max(events / EVENTS, 1):
                 missed.append("how soon the table is there")
     print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
     return 1 if missed else 0

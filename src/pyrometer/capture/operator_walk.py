@@ -20,6 +20,7 @@ _ENGINE = "autograd::engine::evaluate_function: "
 _ACCUMULATES = f"{_ENGINE}torch::autograd::AccumulateGrad"
 _WITHOUT_NODES = frozenset({"optimizer", "clearing", "clipping", "data"})
 """Phases whose operators make no autograd nodes that a backward pass in the window would come from."""
+_THREAD_BITS = 20
 _PAUSE_EVERY = 512
 _LONGEST_NAME = 200
 
@@ -97,12 +98,10 @@ class OperatorWalk:
         self._skipped: set[str] = set()
         """What has a name and a time, and is no operator."""
         self._origins: dict[tuple[str, Place], Origin] = {}
-        self._forward_origins: dict[tuple[int, int], Origin] = {}
-        """By thread and number: where the operator was called that made the autograd node."""
+        self._forward_origins: dict[int, Origin] = {}
+        """By number and thread in one, which the garbage collector does not follow: where the operator was
+        called that made the autograd node."""
         self._open: dict[int, list[_Open]] = {}
-        self._thread: int | None = None
-        self._stack: list[_Open] = []
-        """Of that thread."""
         self._here: int | None = None
         """torch's number for the thread that makes the steps."""
         self._by_correlation: dict[int, Seen] = {}
@@ -118,74 +117,73 @@ class OperatorWalk:
         self._has_devices = has_devices
         self._has_more = has_shapes or has_devices
 
-    def walk(self, events: Sequence[Any], pause: Callable[[], object] | None = None) -> None:
+    # One function with its own names, because a call takes as long as most of what is done here.
+    def walk(  # noqa: C901, PLR0912, PLR0915
+        self, events: Sequence[Any], pause: Callable[[], object] | None = None
+    ) -> None:
         """Take in all events of the window; ``pause`` is called every now and then."""
-        starts = [event.start_ns() for event in events]
-        order: Iterable[int] = range(len(starts))
-        if any(one > other for one, other in pairwise(starts)):
-            order = sorted(order, key=starts.__getitem__)
+        operator_named, forward_origins = self.operators.get, self._forward_origins
+        has_devices, has_more = self._has_devices, self._has_more
         steps = iter(self._steps)
         step_start, step_end = next(steps, (0, 0))
-        take = self._take_any if self._has_devices else self._take
-        for number, index in enumerate(order):
-            start = starts[index]
-            while start >= step_end > 0:
-                step_start, step_end = next(steps, (0, 0))
-            if step_start <= start < step_end:
-                take(events[index], start)
+        thread_now, is_here = None, False
+        stack: list[_Open] = []
+        for number, (event, start) in enumerate(_in_order(events)):
             if pause is not None and number % _PAUSE_EVERY == 0:
                 pause()
+            while start >= step_end > 0:
+                step_start, step_end = next(steps, (0, 0))
+            if not step_start <= start < step_end:
+                continue
+            if has_devices and event.activity_type() != "cpu_op":
+                self._take_from_device(event)
+                continue
+            name = event.name()
+            operator = operator_named(name) or self._find(event, name)
+            if operator is None:
+                continue
+            thread = event.start_thread_id()
+            if thread != thread_now:
+                thread_now = thread
+                stack = self._stack_of(thread, event)
+                is_here = thread == self._here
+            while stack and stack[-1][0] <= start:
+                stack.pop()[1].is_open -= 1
+            duration = event.duration_ns()
+            passing = None
+            if stack:
+                end, _, caller, passing = stack[-1]
+                if start + duration > end:
+                    duration = end - start
+                caller.self_ns -= duration
+            elif is_here:
+                self.thread_covered_ns += duration
+            if start >= self._next_place:
+                self._move_to(start)
+            origin = self._origin if is_here else self._nowhere
+            if operator.is_engine:
+                origin = passing = self._backward_origin(event, name, origin)
+            elif passing is not None and origin.module is None:
+                origin = passing
+            # Also in a backward pass, where that calls a module again: activation checkpointing.
+            elif origin.phase not in _WITHOUT_NODES and (sequence := event.sequence_nr()) >= 0:
+                forward_origins[sequence << _THREAD_BITS | thread] = origin
+            use = operator.last_use
+            if use is None or use.origin is not origin:
+                use = operator.use_for(origin)
+            use.calls += 1
+            use.self_ns += duration
+            if not operator.is_open:
+                operator.total_ns += duration
+            operator.is_open += 1
+            stack.append((start + duration, operator, use, passing))
+            if has_more:
+                self._take_more(event, operator)
 
-    def _take_any(self, event: Any, start: int) -> None:
-        if event.activity_type() == "cpu_op":
-            self._take(event, start)
-            return
+    def _take_from_device(self, event: Any) -> None:
         operator = self._by_correlation.get(event.linked_correlation_id())
         if operator is not None and not str(event.device_type()).endswith("CPU"):
             operator.device_ns += event.duration_ns()
-
-    # One function, because a call of another takes as long as most of what is done here.
-    def _take(self, event: Any, start: int) -> None:  # noqa: C901, PLR0912
-        name = event.name()
-        operator = self.operators.get(name) or self._find(event, name)
-        if operator is None:
-            return
-        thread = event.start_thread_id()
-        if thread != self._thread:
-            self._switch_to(thread, event)
-        stack = self._stack
-        while stack and stack[-1][0] <= start:
-            stack.pop()[1].is_open -= 1
-        duration = event.duration_ns()
-        passing = None
-        if stack:
-            end, _, caller, passing = stack[-1]
-            if start + duration > end:
-                duration = end - start
-            caller.self_ns -= duration
-        elif thread == self._here:
-            self.thread_covered_ns += duration
-        if start >= self._next_place:
-            self._move_to(start)
-        origin = self._origin if thread == self._here else self._nowhere
-        if operator.is_engine:
-            origin = passing = self._backward_origin(event, name, origin)
-        elif passing is not None and origin.module is None:
-            origin = passing
-        # Also in a backward pass, where that calls a module again: activation checkpointing.
-        elif origin.phase not in _WITHOUT_NODES and (sequence := event.sequence_nr()) >= 0:
-            self._forward_origins[thread, sequence] = origin
-        use = operator.last_use
-        if use is None or use.origin is not origin:
-            use = operator.use_for(origin)
-        use.calls += 1
-        use.self_ns += duration
-        if not operator.is_open:
-            operator.total_ns += duration
-        operator.is_open += 1
-        stack.append((start + duration, operator, use, passing))
-        if self._has_more:
-            self._take_more(event, operator)
 
     def _take_more(self, event: Any, operator: Seen) -> None:
         if self._has_shapes:
@@ -204,11 +202,10 @@ class OperatorWalk:
             name = OTHER_OPERATORS
         return self.operators.setdefault(name, Seen(name[:_LONGEST_NAME]))
 
-    def _switch_to(self, thread: int, event: Any) -> None:
-        self._thread = thread
+    def _stack_of(self, thread: int, event: Any) -> list[_Open]:
         if thread not in self._open and event.device_resource_id() == self._native_thread_id:
             self._here = thread
-        self._stack = self._open.setdefault(thread, [])
+        return self._open.setdefault(thread, [])
 
     def _move_to(self, start: int) -> None:
         at, starts = self._place, self._place_starts
@@ -222,7 +219,8 @@ class OperatorWalk:
         phase = here.phase or "backward"
         if name == _ACCUMULATES:
             return self._known("accumulation", Place(phase))
-        forward = self._forward_origins.get((event.fwd_thread_id(), event.sequence_nr()), self._nowhere)
+        node = event.sequence_nr() << _THREAD_BITS | event.fwd_thread_id()
+        forward = self._forward_origins.get(node, self._nowhere)
         return self._known("backward", Place(phase, forward.module, forward.scope))
 
     def _known(self, kind: str, place: Place) -> Origin:
@@ -232,3 +230,11 @@ class OperatorWalk:
                 place = Place(place.phase)
             origin = self._origins.setdefault((kind, place), Origin(kind, *place))
         return origin
+
+
+def _in_order(events: Sequence[Any]) -> Iterable[tuple[Any, int]]:
+    """Each event with its start, in the order they began."""
+    starts = [event.start_ns() for event in events]
+    if all(one <= other for one, other in pairwise(starts)):
+        return zip(events, starts, strict=True)
+    return ((events[index], starts[index]) for index in sorted(range(len(starts)), key=starts.__getitem__))
