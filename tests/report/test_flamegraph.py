@@ -288,7 +288,7 @@ def test_hostile_names_are_shown_not_obeyed(tmp_path: Path) -> None:
 
 
 @in_a_browser
-def test_a_hundred_thousand_frames_are_drawn_as_far_as_one_can_see_and_all_when_zoomed(
+def test_frames_too_narrow_to_see_are_drawn_when_zoomed(
     tmp_path: Path,
 ) -> None:
     drawn, whole, deep = browse_with(

@@ -81,6 +81,14 @@ def test_shares_add_up_to_what_is_printed_below_them(heading: str) -> None:
     assert sum(parts) == total == 1_000
 
 
+def test_stacks_that_no_list_has_are_in_the_sum_too() -> None:
+    stacks = [Seen(stack=f"main;f{index}", python=10 * (index + 1)) for index in range(30)]
+    text = render_terminal(with_samples(empty_run(), stack_samples(*stacks)))
+    *parts, total = [int(row[0].replace(".", "")) for row in columns_of(text, "innermost ")]
+    assert sum(parts) == total == 1_000
+    assert "… 27 other stacks" in text
+
+
 @pytest.mark.parametrize("name", ["sampled", "sampled-training"])
 def test_python_native_and_waiting_make_a_hundred(name: str) -> None:
     heading = "thread " if name == "sampled" else "phase +time "
