@@ -1,6 +1,7 @@
 """What stack samples say: where the CPU time goes, by function, line and call stack."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pyrometer.analysis.frame_tree import Parts
@@ -70,7 +71,7 @@ def build_sample_sections(
         return
     yield _time(results, style, whole=whole)
     if results.overall.parts.cpu_ns:
-        yield _functions(results, top=top if whole else min(top, FEW_FUNCTIONS), style=style)
+        yield _functions(results, top=top if whole else min(top, FEW_FUNCTIONS), style=style, whole=whole)
         if whole:
             yield _lines(results, top=top)
         yield _paths(results, most=MOST_PATHS if whole else FEW_PATHS)
@@ -122,7 +123,7 @@ def _adding_up(parts: Sequence[int], total: int) -> list[str]:
     return written_to_sum([100 * part / total for part in parts], 100 * sum(parts) / total, decimals=1)
 
 
-def _functions(results: SampleResults, *, top: int, style: Style) -> Section:
+def _functions(results: SampleResults, *, top: int, style: Style, whole: bool) -> Section:
     shown, others = _largest(results.functions, top)
     own_ns = [function.own.cpu_ns for function in shown]
     rest_ns = sum(function.own.cpu_ns for function in others)
@@ -143,9 +144,21 @@ def _functions(results: SampleResults, *, top: int, style: Style) -> Section:
     ]
     rows += _rest(len(others), selves, "function", blanks=4)
     table = Table(names="function", columns=_FUNCTION_COLUMNS, rows=tuple(rows))
+    if not whole:
+        # Names and files say more in the same room.
+        table = _without(table, "module")
     return Section(
         title="Functions, by CPU time of their own",
         blocks=(table, *notes(sample_wording.describe_shares(results))),
+    )
+
+
+def _without(table: Table, heading: str) -> Table:
+    kept = [index for index, column in enumerate(table.columns) if column.heading != heading]
+    return replace(
+        table,
+        columns=tuple(table.columns[index] for index in kept),
+        rows=tuple(replace(row, cells=tuple(row.cells[index] for index in kept)) for row in table.rows),
     )
 
 
