@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from pyrometer.analysis.sample_results import build_sample_results
 from pyrometer.record.run import Run
@@ -116,12 +116,18 @@ def test_the_data_holds_every_frame_with_both_times_and_the_samples() -> None:
     assert {"cblas_sgemm", "waiting", "<module> train"} <= {frame[0] for frame in data["frames"]}
 
 
+def shape_of(svg: str) -> list[str]:
+    """What it is made of, less words, and less the legend: whose code it is, names of files tell."""
+    root = parsed(svg)
+    for legend in [group for group in root if group.get("class") == "legend"]:
+        root.remove(legend)
+    return [element.tag for element in root.iter() if element.tag != f"{SVG}text"]
+
+
 @given(NASTY_TEXT)
+@example("/")
 def test_whatever_the_names_it_is_one_whole_file(name: str) -> None:
-    svg = draw(run_named(name))
-    plain = draw(run_named("plain"))
-    tags = [element.tag for element in parsed(svg).iter() if element.tag != f"{SVG}text"]
-    assert tags == [element.tag for element in parsed(plain).iter() if element.tag != f"{SVG}text"]
+    assert shape_of(draw(run_named(name))) == shape_of(draw(run_named("plain")))
 
 
 @pytest.mark.parametrize("name", HOSTILE_TEXTS, ids=range(len(HOSTILE_TEXTS)))
