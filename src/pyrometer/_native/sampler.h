@@ -26,7 +26,6 @@
 #define MAX_SEARCHED 256    /* strands of a recorder that are looked through */
 #define MAX_THREADS_APART 256 /* further ones are seen together, as the last */
 #define RECORDERS 2         /* of scopes, and of torch's calls */
-#define RESTING_SHARE 8     /* a thread that ran less than this part of the time was waiting */
 #define MAX_OWN_THREADS 16
 #define LEFT_OUT (NO_CODE - 1) /* stands for the frames in the middle of a very deep stack */
 
@@ -49,10 +48,12 @@ typedef struct {
     unsigned long thread_id, native_id;
     uint32_t number; /* among the threads seen */
     int met;         /* in this tick */
+    int is_running;
     int frames; /* of the stack it had last */
     uint32_t stack;
     int is_native;
     uint64_t wall_ns, cpu_ns;
+    uint64_t owed_ns; /* what it ran, and was not yet met running for */
     SampledPlace places[RECORDERS];
 } SampledThread;
 
@@ -106,6 +107,23 @@ static inline uint64_t
 thread_cpu_ns(unsigned long native_id)
 {
     return clock_ns((clockid_t)(~(unsigned)native_id << 3 | 6));
+}
+
+/* Whether a thread runs or could, rather than waits for something. Its clock does not tell: from
+ * another processor that is seen to move only now and then. */
+static int
+is_running_now(unsigned long native_id)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%lu/stat", native_id);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0; /* it has ended */
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    text[size < 0 ? 0 : size] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && name_end[1] == ' ' && name_end[2] == 'R';
 }
 
 /* Stacks. */
@@ -340,13 +358,14 @@ is_our_own(const Sampler *sampler, uint64_t id)
     return 0;
 }
 
+/* What a thread ran between two looks it may have run anywhere. So that is credited where it is met
+ * running: in the long run, to each place what was run there. */
 static void
-add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, uint64_t cpu_ns)
+add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_running)
 {
     ObservationKey key = {.stack = thread->stack, .thread = thread->number, .leaf = NOWHERE};
     key.scope = find_place(sampler, sampler->recorders[0], &thread->places[0], thread->thread_id);
-    int is_waiting = cpu_ns * RESTING_SHARE < wall_ns;
-    if (sampler->leaves.signal != 0 && thread->is_native && !is_waiting)
+    if (sampler->leaves.signal != 0 && thread->is_native && is_running)
         key.leaf = find_leaf(&sampler->leaves, sampler->process, (pid_t)thread->native_id);
     key.call = find_place(sampler, sampler->recorders[1], &thread->places[1], thread->thread_id);
     Observation *observation = stack_tree_observation(&sampler->tree, key);
@@ -357,11 +376,14 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, uint64_t c
     sampler->samples++;
     observation->samples++;
     observation->wall_ns += wall_ns;
-    observation->cpu_ns += cpu_ns < wall_ns ? cpu_ns : wall_ns;
-    if (is_waiting)
+    if (!is_running) {
         observation->waiting++;
-    else if (thread->is_native)
-        observation->native++;
+        return;
+    }
+    observation->native += thread->is_native != 0;
+    uint64_t credited_ns = thread->owed_ns < wall_ns ? thread->owed_ns : wall_ns;
+    observation->cpu_ns += credited_ns;
+    thread->owed_ns -= credited_ns;
 }
 
 static void
@@ -372,17 +394,21 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
         return;
     thread->met = 1;
     uint64_t cpu_ns = thread_cpu_ns(thread->native_id);
-    uint64_t ran_ns = cpu_ns > thread->cpu_ns ? cpu_ns - thread->cpu_ns : 0;
-    int is_first = thread->wall_ns == 0;
-    if (is_first || ran_ns > 0 || thread->frames == UNREADABLE)
+    int is_first = thread->wall_ns == 0, has_run = cpu_ns > thread->cpu_ns;
+    /* One that has rested, and had not run before that either, rests where it did. */
+    if (is_first || has_run || thread->is_running || thread->frames == UNREADABLE) {
+        thread->is_running = is_running_now(thread->native_id);
         thread->frames = read_stack(sampler, thread, copied);
+    }
     if (thread->frames == UNREADABLE && !is_first) {
         sampler->dropped++;
         return; /* its time goes to the next stack that can be read */
     }
+    if (!is_first && has_run)
+        thread->owed_ns += cpu_ns - thread->cpu_ns;
     /* A thread at its beginning or end, or at work for something else than Python, has no frames. */
     if (!is_first && thread->frames > 0)
-        add_sample(sampler, thread, now_ns - thread->wall_ns, ran_ns);
+        add_sample(sampler, thread, now_ns - thread->wall_ns, thread->is_running);
     thread->wall_ns = now_ns;
     thread->cpu_ns = cpu_ns;
 }

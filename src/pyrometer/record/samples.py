@@ -47,7 +47,7 @@ class Observation(Row, frozen=True):
     """How often a thread was met with one stack in one scope and one call of torch's.
 
     A sample stands for the time since the one before it on the same thread. Of ``samples``, ``waiting``
-    are those in which the thread had not run since, and ``native`` those in which it ran code that is
+    are those in which the thread was not running, and ``native`` those in which it ran code that is
     not Python's: torch, BLAS, the built-in functions.
     """
 
@@ -65,7 +65,7 @@ class Observation(Row, frozen=True):
     native: Count
     wall_ns: Nanoseconds
     cpu_ns: Nanoseconds
-    """Of ``wall_ns``, what the thread ran."""
+    """What the thread ran, by its own clock, credited where it was met running; at most ``wall_ns``."""
 
 
 class StackSamples(Value, frozen=True, kw_only=True):
