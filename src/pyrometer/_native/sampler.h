@@ -9,7 +9,9 @@
 #define PYROMETER_SAMPLER_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "code_table.h"
@@ -26,6 +28,7 @@
 #define MAX_SEARCHED 256    /* strands of a recorder that are looked through */
 #define MAX_THREADS_APART 256 /* further ones are seen together, as the last */
 #define RECORDERS 2         /* of scopes, and of torch's calls */
+#define RESTS_LONG 16       /* looks at a thread that does not run, before it is looked at less often */
 #define MAX_OWN_THREADS 16
 #define LEFT_OUT (NO_CODE - 1) /* stands for the frames in the middle of a very deep stack */
 
@@ -49,6 +52,7 @@ typedef struct {
     uint32_t number; /* among the threads seen */
     int met;         /* in this tick */
     int is_running;
+    unsigned rested; /* looks since it ran, as far as its clock tells */
     int frames; /* of the stack it had last */
     uint32_t stack;
     int is_native;
@@ -395,8 +399,10 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
     thread->met = 1;
     uint64_t cpu_ns = thread_cpu_ns(thread->native_id);
     int is_first = thread->wall_ns == 0, has_run = cpu_ns > thread->cpu_ns;
-    /* One that has rested, and had not run before that either, rests where it did. */
-    if (is_first || has_run || thread->is_running || thread->frames == UNREADABLE) {
+    thread->rested = has_run || thread->is_running ? 0 : thread->rested + 1;
+    /* One that has rested for long most likely rests where it did. */
+    if (is_first || thread->rested < RESTS_LONG || thread->rested % RESTS_LONG == 0 ||
+        thread->frames == UNREADABLE) {
         thread->is_running = is_running_now(thread->native_id);
         thread->frames = read_stack(sampler, thread, copied);
     }
@@ -462,10 +468,28 @@ next_wait_ns(Sampler *sampler)
     return sampler->interval_ns / 2 + sampler->random % (sampler->interval_ns + 1);
 }
 
+/* Asks to be let in at once and for a moment only, where all processors are busy: else the look is put
+ * off until a thread goes to sleep, and sees just that. Linux before 6.12 does not listen. */
+static void
+ask_for_short_slices(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } wanted = {.size = sizeof wanted, .runtime_ns = 100000};
+    wanted.nice = getpriority(PRIO_PROCESS, 0);
+    if (sched_getscheduler(0) == SCHED_OTHER)
+        syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
 static void *
 sampler_work(void *argument)
 {
     Sampler *sampler = argument;
+    ask_for_short_slices();
     pthread_mutex_lock(&sampler->lock);
     while (!sampler->stopping) {
         uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + next_wait_ns(sampler);
