@@ -170,6 +170,20 @@ def test_sampling_goes_on_in_the_parent_after_a_fork_and_a_child_records_its_own
         until_sampled("until_sampled", before + 5)
 
 
+def test_what_a_thread_ran_is_shared_out_to_where_it_was_met_running() -> None:
+    snapshot = {
+        "threads": [(1, 30), (2, 500), (3, 7)],
+        "observations": [
+            (0, 0, None, None, None, 2, 0, 0, 40, 40),
+            (1, 0, None, None, None, 1, 0, 0, 20, 20),
+            (2, 1, None, None, None, 1, 0, 0, 100, 100),
+            (3, 2, None, None, None, 1, 1, 0, 50, 0),
+        ],
+    }
+    # Half of the time it could have; never more than the time that went by; and nothing where it was not met.
+    assert sampling._processor_shares(snapshot) == [0.5, 1.0, 0.0]
+
+
 def test_a_reset_forgets_the_samples() -> None:
     with pyrometer.profile():
         before = samples_of(until_sampled("until_sampled", 200)).samples

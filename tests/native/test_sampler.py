@@ -166,12 +166,12 @@ def test_a_thread_that_waits_is_seen_waiting_where_it_waits(sampler: Any) -> Non
         seen = after(sampler)
     waiting = [row for row in seen.rows if any(name.endswith("patient") for name in row[0])]
     assert waiting
-    for stack, _, _, samples, resting, native, wall_ns, cpu_ns in waiting:
+    for stack, _, _, samples, resting, native, wall_ns, running_ns in waiting:
         assert stack[:3] == ("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run")
         assert samples == resting
         assert native == 0
         assert wall_ns > 0
-        assert cpu_ns == 0
+        assert running_ns == 0
 
 
 def test_a_thread_that_runs_is_seen_running_and_its_time_adds_up(sampler: Any) -> None:

@@ -57,7 +57,6 @@ typedef struct {
     uint32_t stack;
     int is_native;
     uint64_t wall_ns, cpu_ns;
-    uint64_t owed_ns; /* what it ran, and was not yet met running for */
     SampledPlace places[RECORDERS];
 } SampledThread;
 
@@ -81,6 +80,7 @@ typedef struct Sampler {
     SampledThread threads[MAX_SAMPLED_THREADS];
     size_t thread_count;
     unsigned long thread_ids[MAX_THREADS_APART + 1]; /* of the threads seen, by number; 0 of the last */
+    uint64_t ran_ns[MAX_THREADS_APART + 1]; /* by their own clocks */
     size_t seen_count;
     CodeTable codes;
     int names_native; /* native functions are asked for */
@@ -362,8 +362,8 @@ is_our_own(const Sampler *sampler, uint64_t id)
     return 0;
 }
 
-/* What a thread ran between two looks it may have run anywhere. So that is credited where it is met
- * running: in the long run, to each place what was run there. */
+/* What a thread ran between two looks it may have run anywhere, and its clock moves in leaps. So a look
+ * at a thread that runs counts in full; what it really ran in all is kept beside, to scale them by. */
 static void
 add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_running)
 {
@@ -385,9 +385,7 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_run
         return;
     }
     observation->native += thread->is_native != 0;
-    uint64_t credited_ns = thread->owed_ns < wall_ns ? thread->owed_ns : wall_ns;
-    observation->cpu_ns += credited_ns;
-    thread->owed_ns -= credited_ns;
+    observation->running_ns += wall_ns;
 }
 
 static void
@@ -411,7 +409,7 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
         return; /* its time goes to the next stack that can be read */
     }
     if (!is_first && has_run)
-        thread->owed_ns += cpu_ns - thread->cpu_ns;
+        sampler->ran_ns[thread->number] += cpu_ns - thread->cpu_ns;
     /* A thread at its beginning or end, or at work for something else than Python, has no frames. */
     if (!is_first && thread->frames > 0)
         add_sample(sampler, thread, now_ns - thread->wall_ns, thread->is_running);

@@ -20,6 +20,7 @@ sampler_settle_fork(Sampler *self)
     memset(&self->codes, 0, sizeof self->codes);
     memset(&self->tree, 0, sizeof self->tree);
     memset(&self->leaves, 0, sizeof self->leaves);
+    memset(self->ran_ns, 0, sizeof self->ran_ns);
     self->seen_count = self->thread_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = self->cpu_ns = 0;
     self->running = self->stopping = 0;
@@ -41,6 +42,7 @@ sampler_forget(Sampler *self)
     code_table_clear(&self->codes);
     stack_tree_clear(&self->tree);
     leaves_clear(&self->leaves);
+    memset(self->ran_ns, 0, sizeof self->ran_ns);
     self->seen_count = self->thread_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = 0;
 }
@@ -221,7 +223,7 @@ observation_row(const Sampler *self, size_t row)
                          index_or_none(seen->key.scope), index_or_none(seen->key.call),
                          index_or_none(seen->key.leaf), (unsigned long long)seen->samples,
                          (unsigned long long)seen->waiting, (unsigned long long)seen->native,
-                         (unsigned long long)seen->wall_ns, (unsigned long long)seen->cpu_ns);
+                         (unsigned long long)seen->wall_ns, (unsigned long long)seen->running_ns);
 }
 
 /* A name of C++ as it was written, malloced; NULL for others, and where nothing of C++ is loaded. */
@@ -256,7 +258,7 @@ leaf_row(const Sampler *self, size_t row)
 static PyObject *
 thread_row(const Sampler *self, size_t row)
 {
-    return PyLong_FromUnsignedLong(self->thread_ids[row]);
+    return Py_BuildValue("(kK)", self->thread_ids[row], (unsigned long long)self->ran_ns[row]);
 }
 
 static PyObject *

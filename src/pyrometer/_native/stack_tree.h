@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     ObservationKey key;
-    uint64_t samples, waiting, native, wall_ns, cpu_ns;
+    uint64_t samples, waiting, native, wall_ns, running_ns;
 } Observation;
 
 typedef struct {

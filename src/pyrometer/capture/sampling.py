@@ -103,7 +103,8 @@ class Sampling:
     def _samples(
         self, snapshot: _Snapshot, scopes: Sequence[Strand], calls: Sequence[Strand]
     ) -> StackSamples:
-        self._learn_names(snapshot["threads"])
+        self._learn_names([thread_id for thread_id, _ in snapshot["threads"]])
+        scales = _processor_shares(snapshot)
         find_scope = _PlaceFinder(snapshot, scopes)
         find_call = _PlaceFinder(snapshot, calls)
         left_out = len(snapshot["functions"])
@@ -122,8 +123,16 @@ class Sampling:
                 for parent, function, line in snapshot["nodes"]
             ),
             observations=tuple(
-                Observation(stack, thread, find_scope(thread, scope), find_call(thread, call), leaf, *figures)
-                for stack, thread, scope, call, leaf, *figures in snapshot["observations"]
+                Observation(
+                    stack,
+                    thread,
+                    find_scope(thread, scope),
+                    find_call(thread, call),
+                    leaf,
+                    *figures,
+                    round(running_ns * scales[thread]),
+                )
+                for stack, thread, scope, call, leaf, *figures, running_ns in snapshot["observations"]
             ),
         )
 
@@ -153,6 +162,17 @@ class Sampling:
 _ENDED = " (ended)"
 
 
+def _processor_shares(snapshot: _Snapshot) -> list[float]:
+    """By thread: what it ran by its own clock, of the time in which it was met running or ready to."""
+    met_ns = [0] * len(snapshot["threads"])
+    for _, thread, *_, running_ns in snapshot["observations"]:
+        met_ns[thread] += running_ns
+    return [
+        min(ran_ns / met, 1.0) if met else 0.0
+        for met, (_, ran_ns) in zip(met_ns, snapshot["threads"], strict=True)
+    ]
+
+
 def native_instructions() -> bytes:
     """For each instruction of the interpreter, whether it runs code that is not Python's."""
     # With the ones that instructions turn into as they run; there is no public list of them.
@@ -176,7 +196,7 @@ class _PlaceFinder:
 
     def __init__(self, snapshot: _Snapshot, strands: Sequence[Strand]) -> None:
         self._places: list[tuple[int | None, str]] = snapshot["places"]
-        self._thread_ids: list[int] = snapshot["threads"]
+        self._thread_ids: list[int] = [thread_id for thread_id, _ in snapshot["threads"]]
         self._nodes: dict[tuple[int, _Path], tuple[int, int]] = {}
         self._anywhere: dict[_Path, tuple[int, int]] = {}
         for number, strand in enumerate(strands):

@@ -65,7 +65,7 @@ class Observation(Row, frozen=True):
     native: Count
     wall_ns: Nanoseconds
     cpu_ns: Nanoseconds
-    """What the thread ran, by its own clock, credited where it was met running; at most ``wall_ns``."""
+    """What the thread ran, by its own clock, shared out to where it was met running; at most ``wall_ns``."""
 
 
 class StackSamples(Value, frozen=True, kw_only=True):
