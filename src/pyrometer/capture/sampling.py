@@ -129,10 +129,24 @@ class Sampling:
                     find_scope(thread, scope),
                     find_call(thread, call),
                     leaf,
-                    *figures,
+                    samples,
+                    waiting,
+                    native,
+                    wall_ns,
                     round(running_ns * scales[thread]),
                 )
-                for stack, thread, scope, call, leaf, *figures, running_ns in snapshot["observations"]
+                for (
+                    stack,
+                    thread,
+                    scope,
+                    call,
+                    leaf,
+                    samples,
+                    waiting,
+                    native,
+                    wall_ns,
+                    running_ns,
+                ) in snapshot["observations"]
             ),
         )
 
