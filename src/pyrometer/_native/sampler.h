@@ -135,8 +135,9 @@ is_running_now(unsigned long native_id)
 static int
 is_in_copy(const void *frame, const char *base, size_t size)
 {
-    const char *at = frame;
-    return at >= base && at + FRAME_SIZE <= base + size;
+    /* A frame that changes while it is read may point anywhere, up to the end of all addresses. */
+    uintptr_t at = (uintptr_t)frame, begin = (uintptr_t)base;
+    return size >= FRAME_SIZE && at >= begin && at - begin <= size - FRAME_SIZE;
 }
 
 #define UNREADABLE (-1)
