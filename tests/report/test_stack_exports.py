@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -21,8 +20,47 @@ from tests.report.test_safety import NASTY_TEXT
 from tests.report.test_sample_report import run_named, sampled_run, sampled_training_run
 
 MS = 1_000_000
-# From the package speedscope 1.25.0, as published.
-SPEEDSCOPE_SCHEMA = json.loads((Path(__file__).parent / "speedscope.schema.json").read_text(encoding="utf-8"))
+
+_FRAME = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string"},
+        "file": {"type": "string"},
+        "line": {"type": "number"},
+        "col": {"type": "number"},
+    },
+}
+_SAMPLED_PROFILE = {
+    "type": "object",
+    "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
+    "properties": {
+        "type": {"const": "sampled"},
+        "name": {"type": "string"},
+        "unit": {"enum": ["bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds"]},
+        "startValue": {"type": "number"},
+        "endValue": {"type": "number"},
+        "samples": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+        "weights": {"type": "array", "items": {"type": "number"}},
+    },
+}
+# What speedscope 1.25 asks of a file with samples.
+SPEEDSCOPE_SCHEMA = {
+    "type": "object",
+    "required": ["$schema", "profiles", "shared"],
+    "properties": {
+        "$schema": {"type": "string"},
+        "activeProfileIndex": {"type": "number"},
+        "exporter": {"type": "string"},
+        "name": {"type": "string"},
+        "profiles": {"type": "array", "items": _SAMPLED_PROFILE},
+        "shared": {
+            "type": "object",
+            "required": ["frames"],
+            "properties": {"frames": {"type": "array", "items": _FRAME}},
+        },
+    },
+}
 
 
 def results_of(run: Run) -> SampleResults:
