@@ -175,14 +175,20 @@ def test_a_thread_that_waits_is_seen_waiting_where_it_waits(sampler: Any) -> Non
 
 
 def test_a_thread_that_runs_is_seen_running_and_its_time_adds_up(sampler: Any) -> None:
-    def spin() -> Seen:
-        return after(sampler, ticks=50)
+    done = threading.Event()
+
+    def spin() -> None:
+        while not done.is_set():
+            pass
 
     sampler.start()
-    seen = spin()
-    running = [row for row in seen.rows if any(name.endswith("spin") for name in row[0])]
-    assert sum(row[3] for row in running) >= 40
-    assert sum(row[7] for row in running) > 0
+    with in_thread(spin):
+        met_running_ns = 0
+        while met_running_ns == 0:  # this thread may keep it from running at any single look
+            seen = after(sampler)
+            running = [row for row in seen.rows if any(name.endswith("spin") for name in row[0])]
+            met_running_ns = sum(row[7] for row in running)
+        done.set()
     assert all(row[7] <= row[6] for row in seen.rows)
     assert sum(row[3] for row in seen.rows) == seen.raw["samples"]
 
