@@ -126,7 +126,7 @@ def test_what_is_called_at_the_end_of_a_step_is_part_of_it_up_to_where_it_takes(
     watched.watch.tell_steps(stepped)
     wrapped(watched, 5).step()
     assert taken == [{"optimizer": 5 + 2 * AROUND_HOOKS + 11}]
-    assert watched.taken() == {"optimizer": 13}
+    assert watched.taken() == {"other": 13}
 
 
 def test_a_failure_to_note_the_end_of_a_step_is_not_the_programs(

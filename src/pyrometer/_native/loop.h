@@ -387,9 +387,13 @@ static int
 optimizer_returned(Watch *watch, WatchThread *thread, PyObject *optimizer)
 {
     uint64_t starts = watch->starts;
+    thread_charge(thread);
     int outcome = thread->loop.open_count == 1 ? end_stretch(watch, thread, optimizer) : 0;
-    if (LIKELY(watch->starts == starts))
+    if (LIKELY(watch->starts == starts)) {
+        if (thread->loop.open_count == 1)
+            thread->phase = thread->loop.open_steps[0].outer; /* the step has ended: what follows is no part of it */
         leave_optimizer(watch, thread);
+    }
     return outcome;
 }
 

@@ -101,11 +101,14 @@ class LoopFollower:
     def _optimizer_returned(self, optimizer: object) -> None:
         """Note that the innermost step has: if it is the outermost too, a stretch ends."""
         starts = self._starts
+        self._switch(self._thread(), self._thread().phase)
         try:
             if self._stepped is not None and len(self._open_steps()) == 1:
                 self._call_back(self._stepped, optimizer)
         finally:
             if self._starts == starts:
+                if len(self._open_steps()) == 1:
+                    self._thread().phase = self._open_steps()[0].outer  # what follows is no part of the step
                 self._leave_optimizer()
 
     def _settle_above(self, depth: int) -> None:
