@@ -5,11 +5,10 @@ are off. Exits with 1 unless the whole interval of each ratio that has a limit i
 """
 
 import argparse
-import random
 import sys
 from pathlib import Path
 
-from program_costs import Workload, measure, render
+from program_costs import Workload, add_options, show
 from training_tools import CONTROL, LAUNCHERS, PLAIN, TOOLS, Tool, python_command
 
 ALLOCATING = Path(__file__).with_name("allocating_program.py")
@@ -46,36 +45,10 @@ def counting_tools(*, peers: bool) -> list[Tool]:
 def main() -> int:
     """Measure, print, and say whether the limits are kept."""
     parser = argparse.ArgumentParser(description="Measure what counting allocations costs.")
-    parser.add_argument(
-        "--only", metavar="LETTERS", default="ago", help="the programs (default: %(default)s)"
-    )
+    add_options(parser, WORKLOADS)
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument(
-        "--rounds", type=int, default=15, help="fresh processes of each (default: %(default)s)"
-    )
-    parser.add_argument("--turns", type=int, default=40, help="visits to each process (default: %(default)s)")
     options = parser.parse_args()
-    shuffler = random.Random(0)
-    print(f"Python {sys.version.split()[0]}, one thread, {options.rounds} rounds of {options.turns} turns")
-    missed = []
-    for workload in WORKLOADS:
-        if workload.letter in options.only:
-            figures = measure(
-                workload,
-                counting_tools(peers=options.peers),
-                rounds=options.rounds,
-                turns=options.turns,
-                shuffler=shuffler,
-                patience_s=PATIENCE_S,
-            )
-            print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
-            missed += [
-                f"{name} on {workload.name}"
-                for name, row in figures.items()
-                if name in workload.limits and (row is None or row.verdict != "PASS")
-            ]
-    print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
-    return 1 if missed else 0
+    return show(WORKLOADS, counting_tools(peers=options.peers), options, patience_s=PATIENCE_S)
 
 
 if __name__ == "__main__":

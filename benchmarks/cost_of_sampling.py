@@ -5,13 +5,12 @@ to lie within its limit.
 """
 
 import argparse
-import random
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from program_costs import Workload, measure, render
+from program_costs import Workload, add_options, show
 from training_tools import CONTROL, PLAIN, Tool
 
 PROGRAM_IN_PYTHON = Path(__file__).with_name("python_program.py")
@@ -46,36 +45,9 @@ TOOLS = tuple(
 def main() -> int:
     """Measure, print, and say whether the limits are kept."""
     parser = argparse.ArgumentParser(description="Measure what sampling costs.")
-    parser.add_argument(
-        "--only", metavar="LETTERS", default="abp", help="the programs (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--rounds", type=int, default=15, help="fresh processes of each (default: %(default)s)"
-    )
-    parser.add_argument("--turns", type=int, default=40, help="visits to each process (default: %(default)s)")
-    options = parser.parse_args()
-    shuffler = random.Random(0)
-    print(f"Python {sys.version.split()[0]}, one thread, {options.rounds} rounds of {options.turns} turns")
+    add_options(parser, WORKLOADS)
     print(f"{PLAIN!r} is here: under pyrometer run, without samples")
-    missed = []
-    for workload in WORKLOADS:
-        if workload.letter in options.only:
-            figures = measure(
-                workload,
-                TOOLS,
-                rounds=options.rounds,
-                turns=options.turns,
-                shuffler=shuffler,
-                patience_s=PATIENCE_S,
-            )
-            print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
-            missed += [
-                f"{name} on {workload.name}"
-                for name, row in figures.items()
-                if row is None or row.verdict not in {"", "PASS"}
-            ]
-    print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
-    return 1 if missed else 0
+    return show(WORKLOADS, TOOLS, parser.parse_args(), patience_s=PATIENCE_S)
 
 
 if __name__ == "__main__":

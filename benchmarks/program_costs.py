@@ -8,10 +8,12 @@ own interval leaves out 1, no verdict is given. A tool that stops answering is l
 that follow. The ratio of processor time, over all threads of the process, is shown beside it.
 """
 
+import argparse
 import contextlib
 import os
 import random
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -191,3 +193,42 @@ def render(workload: Workload, figures: Mapping[str, Row | None], *, rounds: int
         told = row.verdict if row.rounds == rounds else f"stopped answering after {row.rounds} rounds"
         lines.append(f"{tool:<40}{timed}  {cpu}  {end:>7}  {limit:>7}  {told}".rstrip())
     return "\n".join(lines)
+
+
+def add_options(parser: argparse.ArgumentParser, workloads: Sequence[Workload]) -> None:
+    """What every such benchmark can be asked for."""
+    letters = "".join(workload.letter for workload in workloads)
+    parser.add_argument(
+        "--only", metavar="LETTERS", default=letters, help="the programs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="fresh processes of each (default: %(default)s)"
+    )
+    parser.add_argument("--turns", type=int, default=40, help="visits to each process (default: %(default)s)")
+
+
+def show(
+    workloads: Sequence[Workload], tools: Sequence[Tool], options: argparse.Namespace, *, patience_s: float
+) -> int:
+    """Measure, print, and say whether every limit is shown to be kept: the exit code."""
+    shuffler = random.Random(0)
+    print(f"Python {sys.version.split()[0]}, one thread, {options.rounds} rounds of {options.turns} turns")
+    missed = []
+    for workload in workloads:
+        if workload.letter in options.only:
+            figures = measure(
+                workload,
+                tools,
+                rounds=options.rounds,
+                turns=options.turns,
+                shuffler=shuffler,
+                patience_s=patience_s,
+            )
+            print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
+            missed += [
+                f"{name} on {workload.name}"
+                for name, row in figures.items()
+                if name in workload.limits and (row is None or row.verdict != "PASS")
+            ]
+    print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
+    return 1 if missed else 0

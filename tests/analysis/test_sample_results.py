@@ -194,12 +194,12 @@ def test_a_stack_as_deep_as_a_record_allows_is_no_trouble() -> None:
 @pytest.mark.parametrize(
     ("file", "origin", "module"),
     [
-        ("/work/project/train.py", Origin.OWN, "train"),
-        ("/work/project/models/net.py", Origin.OWN, "models.net"),
-        ("/work/lib/here.py", Origin.OWN, "lib.here"),
+        ("/srv/project/train.py", Origin.OWN, "train"),
+        ("/srv/project/models/net.py", Origin.OWN, "models.net"),
+        ("/srv/lib/here.py", Origin.OWN, "lib.here"),
         ("/elsewhere/mine.py", Origin.LIBRARY, "mine"),
         (
-            "/work/project/.venv/lib/python3.12/site-packages/torch/nn/functional.py",
+            "/srv/project/.venv/lib/python3.12/site-packages/torch/nn/functional.py",
             Origin.TORCH,
             "torch.nn.functional",
         ),
@@ -212,6 +212,6 @@ def test_a_stack_as_deep_as_a_record_allows_is_no_trouble() -> None:
     ],
 )
 def test_whose_code_a_file_is_and_which_module(file: str, origin: Origin, module: str) -> None:
-    places = CodePlaces(Program(name="x", argv=("project/train.py",), working_directory="/work"))
+    places = CodePlaces(Program(name="x", argv=("project/train.py",), working_directory="/srv"))
     assert places.origin(file) is origin
     assert places.module(file) == module

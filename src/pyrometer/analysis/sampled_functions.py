@@ -31,7 +31,7 @@ class Note(Enum):
     NATIVE = "built-in/native"
     """Most of the CPU time of its own is in built-in functions and native code that it calls."""
     WAITS = "waits"
-    """In most of the samples of its own, the thread had not run since the one before."""
+    """In most of the samples of its own, the thread was not running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,11 +123,20 @@ def _adding_up(parts: Sequence[int], total: int) -> list[str]:
     return written_to_sum([100 * part / total for part in parts], 100 * sum(parts) / total, decimals=1)
 
 
+def _own_shares(
+    shown: Sequence[SampledFunction | SampledLine],
+    others: Sequence[SampledFunction | SampledLine],
+    results: SampleResults,
+) -> list[str]:
+    """Of all CPU time, that of each one's own, of the others together, and of all."""
+    own_ns = [place.own.cpu_ns for place in shown]
+    rest_ns = sum(place.own.cpu_ns for place in others)
+    return _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
+
+
 def _functions(results: SampleResults, *, top: int, style: Style, whole: bool) -> Section:
     shown, others = _largest(results.functions, top)
-    own_ns = [function.own.cpu_ns for function in shown]
-    rest_ns = sum(function.own.cpu_ns for function in others)
-    selves = _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
+    selves = _own_shares(shown, others, results)
     rows = [
         Row(
             name=f"{function.rank}. {function.name}",
@@ -164,9 +173,7 @@ def _without(table: Table, heading: str) -> Table:
 
 def _lines(results: SampleResults, *, top: int) -> Section:
     shown, others = _largest(results.lines, top)
-    own_ns = [line.own.cpu_ns for line in shown]
-    rest_ns = sum(line.own.cpu_ns for line in others)
-    selves = _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
+    selves = _own_shares(shown, others, results)
     rows = [
         Row(
             name=f"{line.rank}. {sample_wording.place(line.file, line.line)}",
