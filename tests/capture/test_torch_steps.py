@@ -1,24 +1,27 @@
 """What torch is asked to do, as steps: each kind of loop is reported for what it is."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from pyrometer.capture.step_groups import StepGroups, Stretch, Taken
 from pyrometer.capture.torch_generation import Token
-from pyrometer.capture.torch_steps import MAX_BEFORE_OPTIMIZER, MAX_UNDECIDED, StepFinder
+from pyrometer.capture.torch_steps import MAX_BEFORE_OPTIMIZER, MAX_UNDECIDED, LoopStretch, StepFinder
 from pyrometer.record.torch_run import MAX_FIRST_STEPS, MAX_GROUPS, MAX_SAMPLED_STEPS, StepGroup
 
 PHASES = ["other", "data", "forward"]
+_NOTHING: LoopStretch = (False, 0, None, None, 0, 0, (), None, None)
 
 
 class Loop:
     """A program's loop by hand: each thing it does takes 10 ns in ``other`` and 1 ns in ``forward``."""
 
-    def __init__(self, first: int = 0, first_not: int | None = None) -> None:
+    def __init__(self, first: int = 0, first_not: int | None = None, *, at_once: bool = False) -> None:
         self.groups = StepGroups(phases=PHASES, counts_bytes=True, origin_ns=0)
         self.finished: list[Stretch] = []
+        self.alike: list[tuple[int, int]] = []
         self._now_ns = 0
         self._taken_ns = 0
         self.finder = StepFinder(
@@ -26,8 +29,12 @@ class Loop:
             groups=self.groups,
             includes=lambda index: first <= index and (first_not is None or index < first_not),
             on_step=lambda _, step: self.finished.append(step),
+            on_alike=self._count_alike if at_once else None,
             lock=threading.Lock(),
         )
+
+    def _count_alike(self, last: int, _step: Stretch, taken: Sequence[Taken]) -> None:
+        self.alike.append((last, len(taken)))
 
     def _take(self) -> Taken:
         since_ns, self._taken_ns = self._now_ns - self._taken_ns, self._now_ns
@@ -439,3 +446,89 @@ def test_gradients_accumulated_from_the_start_wait_for_their_optimizer() -> None
         loop.optimize()
     (group,) = loop.end()
     assert (group.steps, group.batches, group.backward_passes) == (2, 200, 200)
+
+
+# Steps that the core has followed by itself.
+
+
+def _followed(number: int, **other: Any) -> LoopStretch:
+    """One in a row: a batch, a forward and a backward pass, an optimizer, 100 ns and a few more."""
+    happened = {"samples": 4, "fetch_begun": True, "optimizer": "Adam", **other}
+    taken = 1_000 + 100 * number, (60 + number % 3, 30, 10 - number % 3), (0, 0, number), (0, 0, 1)
+    return (
+        happened["fetch_begun"],
+        1,
+        happened["samples"],
+        None,
+        1,
+        1,
+        ("model",),
+        happened["optimizer"],
+        None if happened["optimizer"] is None else taken,
+    )
+
+
+def _one_optimizer(count: int) -> list[LoopStretch]:
+    return [_followed(number) for number in range(count)]
+
+
+def _a_smaller_batch_at_times(count: int) -> list[LoopStretch]:
+    return [_followed(number, samples=4 if number % 7 else 3) for number in range(count)]
+
+
+def _two_optimizers_a_batch(count: int) -> list[LoopStretch]:
+    return [
+        _followed(number, fetch_begun=number % 2 == 0, optimizer="Adam" if number % 2 else "SGD")
+        for number in range(count)
+    ]
+
+
+def _an_optimizer_twice_a_batch(count: int) -> list[LoopStretch]:
+    return [_followed(number, fetch_begun=number % 2 == 0) for number in range(count)]
+
+
+def _no_loader(count: int) -> list[LoopStretch]:
+    return [_followed(number, fetch_begun=False) for number in range(count)]
+
+
+@pytest.mark.parametrize("portion", [1, 2, 3, 4, 17, 2_000])
+@pytest.mark.parametrize(
+    "stretches",
+    [
+        _one_optimizer,
+        _a_smaller_batch_at_times,
+        _two_optimizers_a_batch,
+        _an_optimizer_twice_a_batch,
+        _no_loader,
+    ],
+)
+def test_many_steps_at_once_are_what_they_are_one_by_one(
+    stretches: Callable[[int], list[LoopStretch]], portion: int
+) -> None:
+    given = stretches(1_500)
+    unfinished = _followed(1_500, optimizer=None)
+    one_by_one, at_once = Loop(), Loop(at_once=True)
+    for first in range(0, len(given), portion):
+        now = unfinished if first + portion >= len(given) else _NOTHING
+        one_by_one.finder.catch_up([*given[first : first + portion], now])
+        at_once.finder.catch_up([*given[first : first + portion], now])
+    assert at_once.end() == one_by_one.end()
+    assert len(at_once.finished) + sum(count for _, count in at_once.alike) == len(one_by_one.finished)
+
+
+def test_a_row_of_like_steps_is_told_of_at_once_with_the_number_of_the_last() -> None:
+    loop = Loop(at_once=True)
+    loop.finder.catch_up([*_one_optimizer(100), _NOTHING])
+    # The first two are the pattern, and the last is not over before the next fetch.
+    assert loop.alike == [(98, 97)]
+    (group,) = loop.end()
+    assert (group.steps, group.samples, group.total_ns) == (100, 400, 100 * 100)
+
+
+def test_steps_that_the_program_marks_are_never_taken_for_others() -> None:
+    loop = Loop(at_once=True)
+    loop.finder.mark_begun("epoch", None)
+    loop.finder.catch_up([*_one_optimizer(10), _NOTHING])
+    loop.finder.mark_ended()
+    (group,) = loop.end()
+    assert (group.kind, group.steps, loop.alike) == ("marked", 1, [])

@@ -1,6 +1,8 @@
 """Finished steps, added up by kind: exact sums, the first steps one by one, a fair choice of the rest."""
 
-from operator import add
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import zip_longest
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,11 @@ class Stretch:
         """The stretch ends here."""
         self.ended_ns, self.ns, self.bytes, self.allocations = taken
 
+    @property
+    def taken(self) -> Taken:
+        """What was taken at its end."""
+        return self.ended_ns, self.ns, self.bytes, self.allocations
+
     def absorb(self, later: "Stretch") -> None:
         """Take in the stretch that follows."""
         self.ended_ns = later.ended_ns
@@ -58,7 +65,7 @@ class Stretch:
         elif not self.batches and self.roots[:1] != later.roots[:1] and self.roots:
             # What the first root module gave to another is no new sample.
             later.samples = later.tokens = None
-        self.add_figures(later)
+        self.add_figures([later.taken])
         self.add_counts(later)
         self.optimizers += tuple(name for name in later.optimizers if name not in self.optimizers)
         self.roots += tuple(name for name in later.roots if name not in self.roots)
@@ -67,31 +74,30 @@ class Stretch:
 
     def absorb_rest(self, taken: Taken) -> None:
         """Take in the time that has gone by since."""
-        self.ended_ns, ns, allocated, allocations = taken
-        self.ns = _added(self.ns, ns)
-        self.bytes = _added(self.bytes, allocated)
-        self.allocations = _added(self.allocations, allocations)
+        self.ended_ns = taken[0]
+        self.add_figures([taken])
 
-    def add_figures(self, other: "Stretch") -> None:
-        """Add the other's time and memory, by phase."""
-        self.ns = _added(self.ns, other.ns)
-        self.bytes = _added(self.bytes, other.bytes)
-        self.allocations = _added(self.allocations, other.allocations)
+    def add_figures(self, taken: Sequence[Taken]) -> None:
+        """Add time and memory, by phase."""
+        _, ns, allocated, allocations = zip(*taken, strict=True)
+        self.ns = _added(self.ns, *ns)
+        self.bytes = _added(self.bytes, *allocated)
+        self.allocations = _added(self.allocations, *allocations)
 
-    def add_counts(self, other: "Stretch") -> None:
-        """Add what happened in the other."""
-        self.batches += other.batches
-        self.forward_calls += other.forward_calls
-        self.grad_forward_calls += other.grad_forward_calls
-        self.backward_passes += other.backward_passes
+    def add_counts(self, other: "Stretch", times: int = 1) -> None:
+        """Add what happened in the other, and so many times."""
+        self.batches += other.batches * times
+        self.forward_calls += other.forward_calls * times
+        self.grad_forward_calls += other.grad_forward_calls * times
+        self.backward_passes += other.backward_passes * times
         if other.samples is not None:
-            self.samples = other.samples + (self.samples or 0)
+            self.samples = other.samples * times + (self.samples or 0)
         if other.unknown_samples:
             self.unknown_samples = True
         if other.tokens is not None:
-            self.tokens = other.tokens + (self.tokens or 0)
+            self.tokens = other.tokens * times + (self.tokens or 0)
         if other.worker_ns is not None:
-            self.worker_ns = other.worker_ns + (self.worker_ns or 0)
+            self.worker_ns = other.worker_ns * times + (self.worker_ns or 0)
 
 
 class StepGroups:
@@ -109,16 +115,19 @@ class StepGroups:
         # Our own: the program's random numbers are not touched.
         self._random = Random(seed)  # noqa: S311 - a choice of steps is no secret
         self._groups: dict[tuple[str, str], _Group] = {}
-        self._waiting: list[tuple[int, str, str, Stretch, int]] = []
+        self._waiting: list[Callable[[], None]] = []
         self._is_busy = False
         self.steps = 0
 
-    def add(self, kind: str, label: str, stretch: Stretch, *, began_ns: int, keep: bool) -> None:
-        """Count a finished step; with ``keep`` False it only moves the step's number on."""
+    def add(self, step: Stretch, taken: Sequence[Taken], *, began_ns: int, keep: bool) -> None:
+        """Count finished steps in each of which happened what happened in ``step``, one for each taken.
+
+        With ``keep`` False they only move the steps' number on.
+        """
         index = self.steps
-        self.steps += 1
+        self.steps += len(taken)
         if keep:
-            self._waiting.append((index, kind, label, stretch, began_ns))
+            self._waiting.append(partial(self._add, index, step, taken, began_ns))
             if not self._is_busy:
                 self._add_waiting()
 
@@ -126,17 +135,18 @@ class StepGroups:
         self._is_busy = True
         try:
             while self._waiting:
-                self._add(*self._waiting.pop(0))
+                self._waiting.pop(0)()
         finally:
             self._is_busy = False
 
-    def _add(self, index: int, kind: str, label: str, stretch: Stretch, began_ns: int) -> None:
-        group = self._groups.get((kind, label))
+    def _add(self, index: int, step: Stretch, taken: Sequence[Taken], began_ns: int) -> None:
+        label = step.label
+        group = self._groups.get((step.kind, label))
         if group is None:
             if len(self._groups) >= MAX_GROUPS - _KINDS:
                 label = OVERFLOW_LABEL
-            group = self._groups.setdefault((kind, label), _Group())
-        group.add(index, stretch, began_ns - self._origin_ns, self._random)
+            group = self._groups.setdefault((step.kind, label), _Group(self._origin_ns))
+        group.add(index, step, taken, began_ns, self._random)
 
     def records(self) -> tuple[StepGroup, ...]:
         """The groups so far, in the order they came up."""
@@ -153,44 +163,48 @@ class StepGroups:
 
 
 class _Group:
-    def __init__(self) -> None:
+    def __init__(self, origin_ns: int) -> None:
+        self._origin_ns = origin_ns
         self.total = Stretch()
         self.steps = 0
         self.total_ns = 0
-        self.min_ns = 0
+        self.min_ns: int | None = None
         self.max_ns = 0
         self.buckets: dict[int, int] = {}
         self.first: list[_Row] = []
         self.sampled: list[_Row] = []
 
-    def add(self, index: int, stretch: Stretch, began_ns: int, random: Random) -> None:
-        duration_ns = sum(stretch.ns)
-        self.min_ns = duration_ns if not self.steps else min(self.min_ns, duration_ns)
-        self.max_ns = max(self.max_ns, duration_ns)
-        self.steps += 1
-        self.total_ns += duration_ns
-        bucket = bucket_of(duration_ns)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
-        self._add_up(stretch)
+    def add(self, index: int, step: Stretch, taken: Sequence[Taken], began_ns: int, random: Random) -> None:
+        self._add_durations([sum(ns) for _, ns, _, _ in taken])
+        self.total.add_figures(taken)
+        self.total.add_counts(step, len(taken))
+        for ended_ns, ns, allocated, _ in taken:
+            self.steps += 1
+            rows, place = self._place(random)
+            if rows is not None:
+                row = _Row(index, began_ns - self._origin_ns, ns, sum(allocated), step)
+                rows[place : place + 1] = [row]
+            index += 1
+            began_ns = ended_ns
+
+    def _add_durations(self, durations_ns: list[int]) -> None:
+        least_ns = min(durations_ns)
+        self.min_ns = least_ns if self.min_ns is None else min(self.min_ns, least_ns)
+        self.max_ns = max(self.max_ns, *durations_ns)
+        self.total_ns += sum(durations_ns)
+        buckets = self.buckets
+        for bucket in map(bucket_of, durations_ns):
+            buckets[bucket] = buckets.get(bucket, 0) + 1
+
+    def _place(self, random: Random) -> "tuple[list[_Row] | None, int]":
+        """Where the step that was counted last is kept, if it is."""
         later = self.steps - MAX_FIRST_STEPS
         if later <= 0:
-            self.first.append(_Row(index, began_ns, stretch))
-        elif later <= MAX_SAMPLED_STEPS:
-            self.sampled.append(_Row(index, began_ns, stretch))
-        else:
-            place = int(random.random() * later)
-            if place < MAX_SAMPLED_STEPS:
-                self.sampled[place] = _Row(index, began_ns, stretch)
-
-    def _add_up(self, stretch: Stretch) -> None:
-        total = self.total
-        if len(total.ns) == len(stretch.ns):
-            total.ns = (*map(add, total.ns, stretch.ns),)
-            total.bytes = (*map(add, total.bytes, stretch.bytes),)
-            total.allocations = (*map(add, total.allocations, stretch.allocations),)
-        else:
-            total.add_figures(stretch)
-        total.add_counts(stretch)
+            return self.first, self.steps - 1
+        if later <= MAX_SAMPLED_STEPS:
+            return self.sampled, later - 1
+        place = int(random.random() * later)
+        return (self.sampled if place < MAX_SAMPLED_STEPS else None), place
 
     def record(self, kind: str, label: str, names: list[str], *, counts_bytes: bool) -> StepGroup:
         total = self.total
@@ -206,7 +220,7 @@ class _Group:
             phase_ns=_ordered(total.ns, order),
             phase_bytes=_ordered(total.bytes, order) if counts_bytes else None,
             phase_allocations=_ordered(total.allocations, order) if counts_bytes else None,
-            min_ns=self.min_ns,
+            min_ns=self.min_ns or 0,
             max_ns=self.max_ns,
             buckets=tuple(sorted(self.buckets.items())),
             batches=total.batches,
@@ -229,14 +243,16 @@ class _Row:
 
     __slots__ = ("allocated_bytes", "began_ns", "index", "ns", "samples", "tokens", "worker_ns")
 
-    def __init__(self, index: int, began_ns: int, stretch: Stretch) -> None:
+    def __init__(
+        self, index: int, began_ns: int, ns: tuple[int, ...], allocated_bytes: int, step: Stretch
+    ) -> None:
         self.index = index
         self.began_ns = began_ns
-        self.ns = stretch.ns
-        self.samples = None if stretch.unknown_samples else stretch.samples
-        self.tokens = stretch.tokens
-        self.allocated_bytes = sum(stretch.bytes)
-        self.worker_ns = stretch.worker_ns
+        self.ns = ns
+        self.samples = None if step.unknown_samples else step.samples
+        self.tokens = step.tokens
+        self.allocated_bytes = allocated_bytes
+        self.worker_ns = step.worker_ns
 
     def step(self, order: list[int], *, counts_bytes: bool) -> Step:
         return Step(
@@ -255,9 +271,6 @@ def _ordered(figures: tuple[int, ...], order: list[int]) -> tuple[int, ...]:
     return tuple(figures[number] if number < len(figures) else 0 for number in order)
 
 
-def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    if not one or not other:
-        return one or other
-    # A phase the program has just named makes the later one longer.
-    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
-    return (*map(add, longer, shorter), *longer[len(shorter) :])
+def _added(*figures: tuple[int, ...]) -> tuple[int, ...]:
+    # A phase the program has just named makes the later ones longer.
+    return (*map(sum, zip_longest(*figures, fillvalue=0)),)

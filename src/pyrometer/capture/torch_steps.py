@@ -5,8 +5,9 @@ the next batch is fetched. Without a loader, an optimizer that steps again begin
 an optimizer a step runs from batch to batch, or from root call to root call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pyrometer.capture.step_groups import StepGroups, Stretch, Taken
@@ -42,12 +43,14 @@ class StepFinder:
         groups: StepGroups,
         includes: Callable[[int], bool],
         on_step: Callable[[int, Stretch], None],
+        on_alike: Callable[[int, Stretch, Sequence[Taken]], None] | None,
         lock: AbstractContextManager[object],
     ) -> None:
         self._take = take
         self._groups = groups
         self._includes = includes
         self._on_step = on_step
+        self._on_alike = on_alike
         self._lock = lock
         self._began = False
         self._began_ns = 0
@@ -181,8 +184,36 @@ class StepFinder:
         self._now.optimizers = (name,)
         self._cut(taken)
 
-    def catch_up(self, stretch: LoopStretch) -> None:
-        """What happened up to an optimizer's return, or up to now, in a loop of the usual shape."""
+    def catch_up(self, stretches: Sequence[LoopStretch]) -> None:
+        """What happened up to each return of an optimizer, or up to now, in a loop of the usual shape."""
+        for _, group in groupby(stretches, _what_happened):
+            alike = list(group)
+            for stretch in alike[:2]:
+                self._catch_up_on(stretch)
+            rest = alike[2:]
+            if len(rest) > 1 and self._is_step_by_step(rest[0]):
+                self._catch_up_on_steps([stretch[-1] for stretch in rest[:-1] if stretch[-1] is not None])
+                del rest[:-1]
+            for stretch in rest:
+                self._catch_up_on(stretch)
+
+    def _is_step_by_step(self, stretch: LoopStretch) -> bool:
+        """Whether each one more like this, which was the last, ends the step that the one before was."""
+        follows = self._on_alike is not None and not self._marks_steps
+        return follows and stretch[0] and stretch[-1] is not None and len(self._undecided) == 1
+
+    def _catch_up_on_steps(self, taken: Sequence[Taken]) -> None:
+        """On many steps at once, all like the one before."""
+        (step,) = self._undecided
+        self._finish_training()
+        with self._lock:
+            last = self._groups.steps + len(taken) - 1
+            self._groups.add(step, taken, began_ns=self._began_ns, keep=True)
+        self._began_ns = taken[-1][0]
+        if self._on_alike is not None:
+            self._on_alike(last, step, taken)
+
+    def _catch_up_on(self, stretch: LoopStretch) -> None:
         fetch_begun, batches, samples, tokens, forward_calls, backward_passes, roots, optimizer, taken = (
             stretch
         )
@@ -331,9 +362,13 @@ class StepFinder:
             step.tokens = step.token.sequences  # those it made, not those it was given
         with self._lock:
             index = self._groups.steps
-            self._groups.add(kind, label, step, began_ns=self._began_ns, keep=self._includes(index))
+            self._groups.add(step, [step.taken], began_ns=self._began_ns, keep=self._includes(index))
         self._began_ns = step.ended_ns
         self._on_step(index, step)
+
+
+def _what_happened(stretch: LoopStretch) -> tuple[object, ...]:
+    return stretch[:-1]
 
 
 def _label(names: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ made to wait for a device.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.snapshots import strands_in
 from pyrometer.capture.step_finders import StepFinders
-from pyrometer.capture.step_groups import StepGroups, Stretch
+from pyrometer.capture.step_groups import StepGroups, Stretch, Taken
 from pyrometer.capture.torch_batches import batch_size
 from pyrometer.capture.torch_compilation import CompilationWatch
 from pyrometer.capture.torch_functions import replace_functions
@@ -268,9 +268,9 @@ class TorchWatch:
             group.wait_ns += wait_ns
         finder = self._finders.of(thread_id)
         if finder is not None:
-            for stretch in (*stretches, now):
-                self._backward_passes += stretch[5]
-                finder.catch_up(stretch)
+            stretches.append(now)
+            self._backward_passes += sum(stretch[5] for stretch in stretches)
+            finder.catch_up(stretches)
             # An optimizer that has returned ends its step only with the next fetch.
             self._watch.stretches_due = max(self._steps_left(trains=True) - finder.undecided_returns, 0)
 
@@ -327,6 +327,7 @@ class TorchWatch:
             groups=self._groups,
             includes=self._keeps_step,
             on_step=partial(self._on_step, threading.get_ident()),
+            on_alike=self._on_alike if self._operators is None else None,
             lock=self._lock,
         )
 
@@ -353,7 +354,18 @@ class TorchWatch:
             if self.running:
                 self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
-            self._show(settings.live, step)
+            self._show(settings.live, step, [step.taken])
+
+    def _on_alike(self, last: int, step: Stretch, taken: Sequence[Taken]) -> None:
+        """So many steps like one before have ended, none of which was to be looked at closely."""
+        trains = bool(step.backward_passes)
+        with self._lock:
+            if self.running:
+                for _ in taken[1:]:
+                    self._close_ups[trains].next_detail()
+                self._record_step(last + 1, trains=trains)
+        if settings.live is not None:
+            self._show(settings.live, step, taken)
 
     def _record_step(self, index: int, *, trains: bool) -> None:
         """Get ready for the step that begins."""
@@ -376,9 +388,9 @@ class TorchWatch:
         left = self._close_ups[trains].steps_left
         return left if self._operators is None else min(left, self._operators.steps_left)
 
-    def _show(self, live: LiveLine, step: Stretch) -> None:
-        self._shown.add_figures(step)
-        self._shown.add_counts(step)
+    def _show(self, live: LiveLine, step: Stretch, taken: Sequence[Taken]) -> None:
+        self._shown.add_figures(taken)
+        self._shown.add_counts(step, len(taken))
         live.update(self._progress)
 
     def _progress(self) -> Progress:
