@@ -6,7 +6,7 @@ NOTHING, SIZES_AND_BACKWARD, SIZES = 0, 1, 2
 """How closely: the values of ``Watch.detail``."""
 
 _EVERY = 8
-_EVERY_LATER = 32
+_EVERY_LATER = 64
 _OFTEN_UNTIL = 64
 
 
@@ -14,7 +14,7 @@ class CloseUps:
     """Says of one step after another how closely it is to be looked at.
 
     Of the first only sizes are taken: its backward pass starts torch up. The second is taken
-    in full, then one of each eight, later of each 32, chosen at random.
+    in full, then one of each eight, later of each 64, chosen at random.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -50,6 +50,18 @@ class Stretch:
         """The stretch ends here."""
         self.ended_ns, self.ns, self.bytes, self.allocations = taken
 
+    def ending(self, taken: Taken) -> "Stretch":
+        """One in which the same happened, that ends so."""
+        other = Stretch()
+        vars(other).update(vars(self))
+        other.end(taken)
+        return other
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has happened in it."""
+        return not vars(self)
+
     @property
     def taken(self) -> Taken:
         """What was taken at its end."""

@@ -29,6 +29,8 @@ LoopStretch = tuple[bool, int, int | None, int | None, int, int, tuple[str, ...]
 """What the core has followed by itself: whether a fetch began it, batches, samples, tokens, forward
 calls, backward passes, root modules, the optimizer that ended it, and what was taken then."""
 
+_NOTHING = (False, 0, None, None, 0, 0, (), None)
+
 
 class StepFinder:
     """Cuts the time of one thread into steps, as the thread's loop goes on.
@@ -57,6 +59,8 @@ class StepFinder:
         """When the first stretch that is in no step yet began."""
         self._now = Stretch()
         self._undecided: list[Stretch] = []
+        self._repeated: tuple[tuple[object, ...], Stretch] = (), self._now
+        """What the core has followed last, from a fetch to an optimizer's return, and its stretch."""
         self._streaming = False
         self._marked: str | None = None
         self._marked_samples: int | None = None
@@ -186,37 +190,36 @@ class StepFinder:
 
     def catch_up(self, stretches: Sequence[LoopStretch]) -> None:
         """What happened up to each return of an optimizer, or up to now, in a loop of the usual shape."""
-        for _, group in groupby(stretches, _what_happened):
-            alike = list(group)
-            for stretch in alike[:2]:
-                self._catch_up_on(stretch)
-            rest = alike[2:]
-            if len(rest) > 1 and self._is_step_by_step(rest[0]):
-                self._catch_up_on_steps([stretch[-1] for stretch in rest[:-1] if stretch[-1] is not None])
-                del rest[:-1]
-            for stretch in rest:
-                self._catch_up_on(stretch)
+        for happened, group in groupby(stretches, _what_happened):
+            for stretch in group:
+                if self._repeats(happened):
+                    self._catch_up_on_steps([taken for *_, taken in (stretch, *group) if taken is not None])
+                elif happened != _NOTHING:
+                    self._catch_up_on(stretch)
 
-    def _is_step_by_step(self, stretch: LoopStretch) -> bool:
-        """Whether each one more like this, which was the last, ends the step that the one before was."""
-        follows = self._on_alike is not None and not self._marks_steps
-        return follows and stretch[0] and stretch[-1] is not None and len(self._undecided) == 1
+    def _repeats(self, happened: tuple[object, ...]) -> bool:
+        """Whether this has just happened, and nothing else: if it does again, that was a whole step."""
+        return happened == self._repeated[0] and self._undecided == [self._repeated[1]] and self._now.is_empty
 
     def _catch_up_on_steps(self, taken: Sequence[Taken]) -> None:
-        """On many steps at once, all like the one before."""
+        """On many at once, all like the one before; the last is not over before the next fetch."""
         (step,) = self._undecided
-        self._finish_training()
+        step.kind, step.label = "training", _label(step.optimizers)
+        ended = [step.taken, *taken[:-1]]
+        self._undecided = [step.ending(taken[-1])]
+        self._repeated = self._repeated[0], self._undecided[0]
         with self._lock:
-            last = self._groups.steps + len(taken) - 1
-            self._groups.add(step, taken, began_ns=self._began_ns, keep=True)
-        self._began_ns = taken[-1][0]
+            last = self._groups.steps + len(ended) - 1
+            self._groups.add(step, ended, began_ns=self._began_ns, keep=True)
+        self._began_ns = ended[-1][0]
         if self._on_alike is not None:
-            self._on_alike(last, step, taken)
+            self._on_alike(last, step, ended)
 
     def _catch_up_on(self, stretch: LoopStretch) -> None:
         fetch_begun, batches, samples, tokens, forward_calls, backward_passes, roots, optimizer, taken = (
             stretch
         )
+        is_whole = fetch_begun and self._now.is_empty
         if fetch_begun:
             self.fetch_begun()
         now = self._now
@@ -236,6 +239,8 @@ class StepFinder:
             self._trains = True
         if optimizer is not None:
             self.optimizer_ended(optimizer, taken)
+            if is_whole and not self._marks_steps and self._on_alike is not None:
+                self._repeated = _what_happened(stretch), now
 
     def mark_begun(self, name: str, samples: int | None) -> None:
         """The program says that a step begins here; from now on only it says so."""
