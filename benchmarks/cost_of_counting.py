@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from program_costs import Workload, add_options, show
+from program_costs import Workload, add_options, show, small_net
 from training_tools import CONTROL, LAUNCHERS, PLAIN, TOOLS, Tool, python_command
 
 ALLOCATING = Path(__file__).with_name("allocating_program.py")
@@ -18,7 +18,7 @@ PATIENCE_S = 20.0
 LAUNCHER = str(LAUNCHERS / "counting.py")
 
 WORKLOADS = (
-    Workload(letter="a", name="net", title="3-layer net, batch 32, Adam", steps=8, limits={COUNTING: 1.02}),
+    small_net({COUNTING: 1.02}),
     Workload(
         letter="g",
         name="generation",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from program_costs import Workload, add_options, show
+from program_costs import Workload, add_options, show, small_net
 from training_tools import CONTROL, PLAIN, Tool
 
 PROGRAM_IN_PYTHON = Path(__file__).with_name("python_program.py")
@@ -18,7 +18,7 @@ LIMITS = {"100 samples a second": 1.02, "1,000 samples a second": 1.08}
 PATIENCE_S = 20.0
 
 WORKLOADS = (
-    Workload(letter="a", name="net", title="3-layer net, batch 32, Adam", steps=8, limits=LIMITS),
+    small_net(LIMITS),
     Workload(letter="b", name="transformer", title="4-layer transformer", steps=1, limits=LIMITS),
     Workload(
         letter="p", name="python", title="pure Python", steps=8, limits=LIMITS, program=PROGRAM_IN_PYTHON

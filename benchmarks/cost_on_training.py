@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from program_costs import Row, Workload, measure, render
+from program_costs import Row, Workload, measure, render, small_net
 from training_tools import CONTROL, PLAIN, PYROMETER, TOOLS, Tool
 
 REPORT_LIMIT_S = 1.0
@@ -22,7 +22,7 @@ PATIENCE_S = 20.0
 QUICK_PATIENCE_S = 8.0
 
 WORKLOADS = (
-    Workload(letter="a", name="net", title="3-layer net, batch 32, Adam", steps=8, limits={PYROMETER: 1.05}),
+    small_net({PYROMETER: 1.05}),
     Workload(
         letter="b",
         name="transformer",

@@ -42,6 +42,14 @@ class Workload:
     program: Path = TRAINING
 
 
+def small_net(limits: Mapping[str, float]) -> Workload:
+    """The worst case of training: steps so short that any cost shows, in blocks of about 100 ms.
+
+    In shorter ones, what a tool does by the clock would be met far too often or hardly ever.
+    """
+    return Workload(letter="a", name="net", title="3-layer net, batch 32, Adam", steps=64, limits=limits)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """One tool's process in one round. ``end_s``: from its last line to its report; None: not waited for."""

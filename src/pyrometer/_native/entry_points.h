@@ -41,10 +41,9 @@ about_to_resume(PyObject *generator)
 static inline void
 has_returned(PyObject *generator)
 {
+    if (LIKELY(owned_frames == 0))
+        return;
     for (Recorder *recorder = started_recorders; recorder != NULL; recorder = recorder->next_started) {
-        Strand *strand = current_strand;
-        if (LIKELY(strand != NULL && strand->recorder == recorder && strand->owned == 0))
-            continue;
         if (generator_is_suspended(generator))
             recorder_suspend(recorder, generator);
         else if (!generator_is_running(generator))
@@ -168,7 +167,8 @@ ENTRY_POINTS(athrow, HELD)
             if (recorder->segment_count > 0)                                                       \
                 recorder_resume(recorder, self, 1);                                                \
         NAME##_finalize_original(self);                                                            \
-        for (Recorder *recorder = started_recorders; recorder; recorder = recorder->next_started)  \
+        for (Recorder *recorder = owned_frames == 0 ? NULL : started_recorders; recorder;         \
+             recorder = recorder->next_started)                                                    \
             recorder_finish(recorder, self);                                                       \
     }
 FINALIZER(generator)

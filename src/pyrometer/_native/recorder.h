@@ -67,6 +67,7 @@ typedef struct Scope {
 static PyTypeObject Position_Type;
 static Recorder *started_recorders;
 static Recorder *alive_recorders;
+static Py_ssize_t owned_frames; /* of all strands: while there is none, generators may come and go unseen */
 static PyObject *other_name;
 static PyObject *ellipsis;
 static PyObject *describe_current_thread; /* from threads.py */

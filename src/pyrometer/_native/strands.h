@@ -78,6 +78,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     if (UNLIKELY(owner != NULL)) {
         Py_INCREF(owner);
         strand->owned++;
+        owned_frames++;
     }
     return frame;
 }
@@ -109,6 +110,7 @@ strand_pop(Strand *strand, uint64_t now_ns, int completed)
     PyObject *owner = frame->owner;
     if (UNLIKELY(owner != NULL)) {
         strand->owned--;
+        owned_frames--;
         frame->owner = NULL;
     }
     return owner;
@@ -205,6 +207,7 @@ strand_drop_frames(Strand *strand, Released *released)
         release_later(released, frame->owner);
         frame->owner = NULL;
     }
+    owned_frames -= strand->owned;
     strand->owned = 0;
     strand->frames[0].absorbed = 0;
 }

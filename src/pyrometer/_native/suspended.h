@@ -135,6 +135,7 @@ recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t
         frame->node->references += !frame->ghost;
         held[i] = frame->owner;
         strand->owned -= frame->owner != NULL;
+        owned_frames -= frame->owner != NULL;
         segment->frames[i] = *frame;
         segment->frames[i].owner = NULL;
     }
