@@ -215,3 +215,52 @@ def test_whose_code_a_file_is_and_which_module(file: str, origin: Origin, module
     places = CodePlaces(Program(name="x", argv=("project/train.py",), working_directory="/srv"))
     assert places.origin(file) is origin
     assert places.module(file) == module
+
+
+# Outside any phase.
+
+
+def _outside(*seen: Seen) -> list[tuple[str, bool, str | None, int]]:
+    run = make_run(make_strand(make_node("step", 900)), torch=make_torch_run())
+    results = results_of(stack_samples(*seen), run)
+    outside = next((phase.parts for phase in results.phases if phase.name == "outside any phase"), NOTHING)
+    assert sum((call.parts for call in results.outside_phases), NOTHING) == outside
+    return [
+        (
+            call.frame.name,
+            call.is_loop,
+            None if call.caller is None else call.caller.name,
+            call.parts.wall_ns // MS,
+        )
+        for call in results.outside_phases
+    ]
+
+
+def test_time_outside_phases_is_that_of_the_functions_the_loop_calls() -> None:
+    forward, backward = (0, 0), (0, 2)
+    assert _outside(
+        Seen(stack="main;train;model", native=500, call=forward),
+        Seen(stack="main;train", native=300, call=backward),
+        Seen(stack="main;train;save;write", waiting=60),
+        Seen(stack="main;train;save;pickle", python=20),
+        Seen(stack="main;train;log", python=30),
+        Seen(stack="main;train", python=10),
+        Seen(stack="main;load;read", python=40),
+    ) == [
+        ("save", False, "train", 80),
+        ("load", False, "main", 40),
+        ("log", False, "train", 30),
+        ("train", True, "train", 10),
+    ]
+
+
+def test_a_function_that_leads_to_a_phase_only_at_one_place_is_charged_at_the_other() -> None:
+    assert _outside(
+        Seen(stack="main;step;model", native=500, call=(0, 0)),
+        Seen(stack="other;step", python=20),
+    ) == [("other", False, None, 20)]
+
+
+def test_a_program_without_phases_has_none_to_be_outside_of() -> None:
+    results = results_of(stack_samples(Seen(stack="main", python=100)))
+    assert results.outside_phases == ()

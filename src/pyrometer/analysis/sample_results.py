@@ -22,6 +22,7 @@ from pyrometer.analysis.hot_paths import (
     find_natives,
     find_wide_frames,
 )
+from pyrometer.analysis.outside_phases import OutsideCall, find_outside_calls
 from pyrometer.analysis.sampled_functions import (
     Measure,
     SampledFunction,
@@ -67,6 +68,8 @@ class SampleResults:
     """Most CPU time first; they add up to ``overall``, as do ``phases``."""
     phases: tuple[TimeSplit, ...]
     """By phase of a PyTorch program; empty without."""
+    outside_phases: tuple[OutsideCall, ...]
+    """What adds up to the part of ``phases`` that is in none; empty without any."""
     functions: tuple[SampledFunction, ...]
     """Most CPU time of its own first; their ``own`` add up to ``overall``, as do those of ``lines``."""
     lines: tuple[SampledLine, ...]
@@ -90,6 +93,7 @@ def build_sample_results(run: Run) -> SampleResults | None:
     running = ((seen.samples - seen.waiting, seen.cpu_ns) for seen in samples.observations)
     measure = Measure(cpu_ns=overall.cpu_ns, samples=effective_samples(running, spread=_INTERVAL_SPREAD))
     functions, lines = sum_functions(stacks, run.program, measure)
+    phases = _phases(run, stacks)
     tree = build_frame_tree(stacks)
     return SampleResults(
         samples_per_s=samples.samples_per_s,
@@ -99,7 +103,8 @@ def build_sample_results(run: Run) -> SampleResults | None:
         effective_samples=measure.samples,
         overall=TimeSplit(name="all threads", parts=overall),
         threads=_split(stacks, lambda seen: seen.thread, lambda thread: samples.threads[thread]),
-        phases=_phases(run, stacks),
+        phases=phases,
+        outside_phases=find_outside_calls(stacks) if phases else (),
         functions=functions,
         lines=lines,
         hot_paths=find_hot_paths(stacks, measure),

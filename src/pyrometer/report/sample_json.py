@@ -11,6 +11,10 @@ no CPU time. Times are split alike everywhere: ``samples``, ``waiting`` and ``na
     So many samples of equal weight, of running threads, say as much about shares.
 ``overall``, ``threads``, ``phases``
     A split each, with a ``name``; threads add up to overall, as do phases, where there are any.
+``outside_phases``
+    What adds up to the time outside any phase: functions that never lead to one (``name``, ``kind``,
+    ``module``, ``file``, ``first_line``), and where ``is_loop`` the own lines of one that does; ``caller``
+    and ``line`` where most of it is called, null at the top of a thread; the split of its time.
 ``functions``, ``functions_not_shown``, ``lines``, ``lines_not_shown``
     By CPU time of their own: ``rank``, ``name`` (of a line ``function``), ``module``, ``file``,
     ``first_line`` (of a line ``line``), ``origin`` and ``notes`` (of functions), the split of its ``own``
@@ -57,6 +61,16 @@ def sample_content(results: SampleResults, *, top: int | None) -> dict[str, Any]
         "overall": _split(results.overall),
         "threads": [_split(thread) for thread in results.threads],
         "phases": [_split(phase) for phase in results.phases],
+        "outside_phases": [
+            {
+                **_frame(call.frame),
+                "is_loop": call.is_loop,
+                "caller": None if call.caller is None else _frame(call.caller),
+                "line": call.line,
+                **_parts(call.parts),
+            }
+            for call in results.outside_phases[:most]
+        ],
         "functions": [_row(function) for function in results.functions[:most]],
         "functions_not_shown": len(results.functions[most:]),
         "lines": [_row(line) for line in results.lines[:most]],

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pyrometer.analysis.frame_tree import Parts
 from pyrometer.analysis.hot_paths import HotPath
+from pyrometer.analysis.outside_phases import OutsideCall
 from pyrometer.analysis.sample_results import SampleResults, TimeSplit
 from pyrometer.analysis.sampled_functions import SampledFunction, SampledLine, Share
 from pyrometer.report import sample_wording
@@ -27,6 +28,8 @@ from pyrometer.units import format_count
 FEW_FUNCTIONS = 10
 FEW_PATHS = 3
 FEW_NATIVES = 5
+FEW_OUTSIDE = 5
+MOST_OUTSIDE = 20
 MOST_PATHS = 10
 MOST_SPLITS = 8
 
@@ -39,6 +42,11 @@ _SPLIT_COLUMNS = (
     Column(heading="% Python", spelled="% in Python"),
     Column(heading="% native", spelled="% in native code"),
     Column(heading="% waiting"),
+)
+_OUTSIDE_COLUMNS = (
+    Column(heading="time", spelled="time of threads"),
+    Column(heading="%", spelled="% of the time outside"),
+    Column(heading="called at", left=True, widest=40),
 )
 _FUNCTION_COLUMNS = (
     Column(heading="self", spelled="self %"),
@@ -70,6 +78,8 @@ def build_sample_sections(
         yield Section(title="Functions", blocks=(Lines(lines=(sample_wording.NO_SAMPLES,)),))
         return
     yield _time(results, style, whole=whole)
+    if results.outside_phases:
+        yield _outside(results.outside_phases, style, most=MOST_OUTSIDE if whole else FEW_OUTSIDE)
     if results.overall.parts.cpu_ns:
         yield _functions(results, top=top if whole else min(top, FEW_FUNCTIONS), style=style, whole=whole)
         if whole:
@@ -109,6 +119,28 @@ def _split_table(names: str, splits: Sequence[TimeSplit], overall: TimeSplit, st
         cells = _split_cells(overall.parts, cpu_shares[-1], style)
         rows.append(Row(name="all", cells=cells, emphasis=Emphasis.STRONG, total=True))
     return Table(names=names, columns=_SPLIT_COLUMNS, rows=tuple(rows))
+
+
+def _outside(calls: Sequence[OutsideCall], style: Style, *, most: int) -> Section:
+    shown, others = calls[:most], calls[most:]
+    rest_ns = sum(call.parts.wall_ns for call in others)
+    all_ns = rest_ns + sum(call.parts.wall_ns for call in shown)
+    shares = _adding_up([*(call.parts.wall_ns for call in shown), rest_ns], all_ns)
+    rows = [
+        Row(
+            name=sample_wording.outside_name(call),
+            cells=(style.duration(call.parts.wall_ns), share, sample_wording.called_at(call)),
+        )
+        for call, share in zip(shown, shares, strict=False)
+    ]
+    if others:
+        rest = format_count(len(others), "other function")
+        cells = style.duration(rest_ns), shares[-2], ""
+        rows.append(Row(name=f"… {rest}", cells=cells, emphasis=Emphasis.FAINT))
+    cells = style.duration(all_ns), shares[-1], ""
+    rows.append(Row(name="all", cells=cells, emphasis=Emphasis.STRONG, total=True))
+    table = Table(names="function", columns=_OUTSIDE_COLUMNS, rows=tuple(rows))
+    return Section(title="Outside any phase: the functions called there", blocks=(table,))
 
 
 def _split_cells(parts: Parts, cpu_share: str, style: Style) -> tuple[str, ...]:

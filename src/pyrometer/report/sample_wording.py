@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyrometer.analysis.frame_tree import Frame, FrameKind
 from pyrometer.analysis.hot_paths import HotPath, PathFrame
+from pyrometer.analysis.outside_phases import OutsideCall
 from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.sampled_functions import (
     OUTSIDE_SHARE,
@@ -63,6 +64,16 @@ def describe_notes(function: SampledFunction, *, wordy: bool) -> str:
     """What is worth knowing of a function, in words."""
     notes = function.notes
     return ", ".join(note.value if wordy else _SHORT_NOTES.get(note, note.value) for note in notes)
+
+
+def outside_name(call: OutsideCall) -> str:
+    """What took time outside any phase."""
+    return f"{call.frame.name}, its own lines" if call.is_loop else call.frame.name
+
+
+def called_at(call: OutsideCall) -> str:
+    """Where most of it was called from, or ran."""
+    return "top of a thread" if call.caller is None else place(call.caller.file, call.line)
 
 
 def place(file: str, line: int | None) -> str:
