@@ -165,14 +165,16 @@ PROGRAMS = {
     """,
     "work in an executor": """
         import inspect, traceback
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import ThreadPoolExecutor, wait
         def fail():
             print([frame.function for frame in inspect.stack()])
             raise ValueError("from a worker")
         with ThreadPoolExecutor(1) as pool:
             for _ in range(2):
+                future = pool.submit(fail)
+                wait([future])  # a result that is there already is raised at another line
                 try:
-                    pool.submit(fail).result()
+                    future.result()
                 except ValueError:
                     traceback.print_exc()
     """,
