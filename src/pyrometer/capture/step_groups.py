@@ -1,10 +1,11 @@
 """Finished steps, added up by kind: exact sums, the first steps one by one, a fair choice of the rest."""
 
+from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import zip_longest
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyrometer.record.torch_run import MAX_FIRST_STEPS, MAX_GROUPS, MAX_SAMPLED_STEPS, OTHER, Step, StepGroup
 from pyrometer.stats.buckets import bucket_of
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 OVERFLOW_LABEL = "(other)"
 _KINDS = 4
 """Each may need a place for those of its steps that find no other."""
+
+_Row: TypeAlias = "array[int]"
+"""A step that is kept: one piece of memory, since those of many objects would come to lie all over it."""
+_UNKNOWN = -1
 
 Taken = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """What ``Watch.take()`` gives: when, then time, bytes and allocations by phase since the last time."""
@@ -194,7 +199,7 @@ class _Group:
             self.steps += 1
             rows, place = self._place(random)
             if rows is not None:
-                row = _Row(index, began_ns - self._origin_ns, ns, sum(allocated), step)
+                row = _packed(index, began_ns - self._origin_ns, ns, sum(allocated), step)
                 rows[place : place + 1] = [row]
             index += 1
             began_ns = ended_ns
@@ -242,44 +247,32 @@ class _Group:
             samples=None if total.unknown_samples else total.samples,
             tokens=total.tokens,
             worker_ns=total.worker_ns,
-            first=tuple(row.step(order, counts_bytes=counts_bytes) for row in self.first),
-            sampled=tuple(
-                row.step(order, counts_bytes=counts_bytes)
-                for row in sorted(self.sampled, key=lambda row: row.index)
-            ),
+            first=tuple(_step_of(row, order, counts_bytes=counts_bytes) for row in self.first),
+            sampled=tuple(_step_of(row, order, counts_bytes=counts_bytes) for row in sorted(self.sampled)),
         )
 
 
-class _Row:
-    """A step that is kept; made into a record only when one is asked for."""
-
-    __slots__ = ("allocated_bytes", "began_ns", "index", "ns", "samples", "tokens", "worker_ns")
-
-    def __init__(
-        self, index: int, began_ns: int, ns: tuple[int, ...], allocated_bytes: int, step: Stretch
-    ) -> None:
-        self.index = index
-        self.began_ns = began_ns
-        self.ns = ns
-        self.samples = None if step.unknown_samples else step.samples
-        self.tokens = step.tokens
-        self.allocated_bytes = allocated_bytes
-        self.worker_ns = step.worker_ns
-
-    def step(self, order: list[int], *, counts_bytes: bool) -> Step:
-        return Step(
-            index=self.index,
-            started_ns=max(self.began_ns, 0),
-            duration_ns=sum(self.ns),
-            phase_ns=_ordered(self.ns, order),
-            samples=self.samples,
-            tokens=self.tokens,
-            allocated_bytes=self.allocated_bytes if counts_bytes else None,
-            worker_ns=self.worker_ns,
-        )
+def _packed(index: int, began_ns: int, ns: tuple[int, ...], allocated_bytes: int, step: Stretch) -> _Row:
+    samples = None if step.unknown_samples else step.samples
+    known = (_UNKNOWN if figure is None else figure for figure in (samples, step.tokens, step.worker_ns))
+    return array("q", (index, began_ns, allocated_bytes, *known, *ns))
 
 
-def _ordered(figures: tuple[int, ...], order: list[int]) -> tuple[int, ...]:
+def _step_of(row: _Row, order: list[int], *, counts_bytes: bool) -> Step:
+    index, began_ns, allocated_bytes, samples, tokens, worker_ns, *ns = row
+    return Step(
+        index=index,
+        started_ns=max(began_ns, 0),
+        duration_ns=sum(ns),
+        phase_ns=_ordered(ns, order),
+        samples=None if samples == _UNKNOWN else samples,
+        tokens=None if tokens == _UNKNOWN else tokens,
+        allocated_bytes=allocated_bytes if counts_bytes else None,
+        worker_ns=None if worker_ns == _UNKNOWN else worker_ns,
+    )
+
+
+def _ordered(figures: Sequence[int], order: list[int]) -> tuple[int, ...]:
     return tuple(figures[number] if number < len(figures) else 0 for number in order)
 
 
