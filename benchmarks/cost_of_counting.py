@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from program_costs import Workload, add_options, show, small_net
+from program_costs import Workload, add_options, conclude, show, small_net
 from training_tools import CONTROL, LAUNCHERS, PLAIN, TOOLS, Tool, python_command
 
 ALLOCATING = Path(__file__).with_name("allocating_program.py")
@@ -48,7 +48,8 @@ def main() -> int:
     add_options(parser, WORKLOADS)
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
-    return show(WORKLOADS, counting_tools(peers=options.peers), options, patience_s=PATIENCE_S)
+    _, missed = show(WORKLOADS, counting_tools(peers=options.peers), options, patience_s=PATIENCE_S)
+    return conclude(missed)
 
 
 if __name__ == "__main__":

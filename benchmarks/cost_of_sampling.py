@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from program_costs import Workload, add_options, show, small_net
+from program_costs import Workload, add_options, conclude, show, small_net
 from training_tools import CONTROL, PLAIN, Tool
 
 PROGRAM_IN_PYTHON = Path(__file__).with_name("python_program.py")
@@ -47,7 +47,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what sampling costs.")
     add_options(parser, WORKLOADS)
     print(f"{PLAIN!r} is here: under pyrometer run, without samples")
-    return show(WORKLOADS, TOOLS, parser.parse_args(), patience_s=PATIENCE_S)
+    _, missed = show(WORKLOADS, TOOLS, parser.parse_args(), patience_s=PATIENCE_S)
+    return conclude(missed)
 
 
 if __name__ == "__main__":

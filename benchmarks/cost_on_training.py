@@ -7,13 +7,12 @@ the end of the report.
 
 import argparse
 import json
-import random
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from program_costs import Row, Workload, measure, render, small_net
+from program_costs import Workload, conclude, show, small_net
 from training_tools import CONTROL, PLAIN, PYROMETER, TOOLS, Tool
 
 REPORT_LIMIT_S = 1.0
@@ -59,7 +58,6 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tools", nargs="+", metavar="NAME", help="those with one of these in their name")
     parser.add_argument("--rounds", type=int, help="fresh processes of each tool (default: 15, quick: 3)")
     parser.add_argument("--turns", type=int, help="visits to each process (default: 60, quick: 30)")
-    parser.add_argument("--seed", type=int, default=0, help="of the order in which processes are visited")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     options = parser.parse_args(arguments)
     if options.quick and options.tools is None:
@@ -72,33 +70,20 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Measure, print, and say whether the limits are kept."""
     options = options_of()
-    tools = chosen_tools(options.tools)
-    shuffler = random.Random(options.seed)
-    print(f"Python {sys.version.split()[0]}, one thread, {options.rounds} rounds of {options.turns} turns")
-    rows: list[Row] = []
-    for workload in WORKLOADS:
-        if workload.letter not in options.only:
-            continue
-        figures = measure(
-            workload,
-            tools,
-            rounds=options.rounds,
-            turns=options.turns,
-            shuffler=shuffler,
-            patience_s=QUICK_PATIENCE_S if options.quick else PATIENCE_S,
-        )
-        print(f"\n{render(workload, figures, rounds=options.rounds)}", flush=True)
-        rows += [row for row in figures.values() if row is not None]
+    rows, missed = show(
+        WORKLOADS,
+        chosen_tools(options.tools),
+        options,
+        patience_s=QUICK_PATIENCE_S if options.quick else PATIENCE_S,
+    )
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    missed = [f"cost on {row.workload}" for row in rows if row.verdict not in {"", "PASS"}]
     missed += [
         f"report within {REPORT_LIMIT_S:g} s on {row.workload}"
         for row in rows
         if row.tool == PYROMETER and (row.end_s is None or row.end_s > REPORT_LIMIT_S)
     ]
-    print(f"\nFAIL: not shown to keep the limit: {', '.join(missed)}" if missed else "\nPASS")
-    return 1 if missed else 0
+    return conclude(missed)
 
 
 if __name__ == "__main__":

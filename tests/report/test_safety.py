@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -126,6 +126,10 @@ def test_markup_in_a_name_is_shown_not_obeyed() -> None:
 
 
 @given(name=NASTY_TEXT)
+@example(name=" ")
+@example(name="    - indented")
+@example(name="---")
+@example(name="10. tenth")
 def test_whatever_the_names_markdown_holds_no_html_and_keeps_its_shape(name: str) -> None:
     tokens = parse(render_markdown(run_with_name(name), by_thread=True))
     plain = parse(render_markdown(run_with_name("plain"), by_thread=True))

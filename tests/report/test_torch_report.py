@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -12,7 +12,7 @@ from pyrometer.record.run import Run
 from pyrometer.report import render_markdown, render_terminal
 from tests.report.sample_runs import MS, S
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
-from tests.report.torch_samples import group_of, large_torch_run, torch_run_named
+from tests.report.torch_samples import group_of, large_torch_run, phases_named, torch_run_named
 from tests.torch_runs import TORCH_RUNS
 
 every_torch_run = pytest.mark.parametrize("name", TORCH_RUNS)
@@ -237,9 +237,15 @@ def test_whatever_the_names_in_a_torch_run_no_line_is_too_wide_and_none_drives_t
 
 
 @given(name=NASTY_TEXT)
+@example(name=" ")
+@example(name="    - indented")
+@example(name="---")
+@example(name="10. tenth")
+@example(name="other")
 def test_whatever_the_names_in_a_torch_run_markdown_holds_no_html_and_keeps_its_shape(name: str) -> None:
     tokens = parse(render_markdown(torch_run_named(name)))
-    assert kinds_of(tokens) == kinds_of(parse(render_markdown(torch_run_named("plain"))))
+    plain = torch_run_named("plain", phases=phases_named(name))
+    assert kinds_of(tokens) == kinds_of(parse(render_markdown(plain)))
 
 
 def test_names_of_a_million_characters_in_a_torch_run_take_a_line_each() -> None:

@@ -58,9 +58,14 @@ def _step(index: int, duration_ns: int, phases: int) -> Step:
     )
 
 
-def torch_run_named(name: str) -> Run:
-    """A run in which everything that can have a name has this one."""
-    phases = ("forward", name, "other") if name not in ("forward", "other") else ("forward", "other")
+def phases_named(name: str) -> tuple[str, ...]:
+    """The phases of a run that has one of this name: phases of one name are one phase."""
+    return tuple(dict.fromkeys(("forward", name, "other")))
+
+
+def torch_run_named(name: str, *, phases: tuple[str, ...] = ()) -> Run:
+    """A run in which everything that can have a name has this one, except such phases as are given."""
+    phases = phases or phases_named(name)
     calls = (
         node("forward", None, [8 * MS] * 10),
         node(name, 0, [6 * MS] * 10),

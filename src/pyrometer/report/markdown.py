@@ -123,7 +123,7 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Lines) and block.emphasis is Emphasis.FAINT:
         yield from _bullets(block.lines)
     elif isinstance(block, Lines):
-        yield "  \n".join(map(for_markdown, block.lines))
+        yield "  \n".join(map(_line, block.lines))
     elif isinstance(block, Bullets):
         yield from _bullets(block.lines)
     elif isinstance(block, Pairs):
@@ -168,7 +168,7 @@ def _picture(text: str, target: str) -> Iterator[str]:
 
 def _headline(document: Document) -> str:
     headline = document.headline
-    start = f"{_name(headline.program)} {for_markdown(headline.ending)}"
+    start = f"{_unindented(_name(headline.program))} {for_markdown(headline.ending)}"
     if document.torch is not None and document.torch.headline is not None:
         return f"{start}: {for_markdown(describe_headline(document.torch))}."
     # Only our own words are set bold: stars next to a blank in a name would stay stars.
@@ -227,7 +227,16 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _bullets(lines: Iterable[str]) -> Iterator[str]:
-    return (f"- {for_markdown(line)}" for line in lines)
+    return (f"- {_line(line)}" for line in lines)
+
+
+def _line(text: str) -> str:
+    return _unindented(for_markdown(visible(text)))
+
+
+def _unindented(line: str) -> str:
+    """The same to see, but blanks at its start do not make it a piece of code, or a list in a list."""
+    return f"&#32;{line[1:]}" if line.startswith(" ") else line
 
 
 def _checked(checklist: Checklist) -> Iterator[str]:

@@ -34,8 +34,9 @@ _ASCII_FOR = str.maketrans(
 _MARKDOWN_SPECIAL = re.compile(
     r"[\\`*\[\]#!|~$]"
     r"|(?<![^\W_])_|_(?![^\W_])"  # Within a word an underscore is just that.
-    r"|^[-+](?=\s|$)|(?<=^\d)[.)](?=\s|$)"  # The start of a list.
+    r"|^[-+](?=[\s-]|$)"  # The start of a list, or a line across the page.
 )
+_MARKDOWN_NUMBER = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")  # The start of a numbered list.
 _HTML_FOR = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -70,8 +71,8 @@ def for_terminal(text: str, *, ascii_only: bool = False) -> str:
 
 def for_markdown(text: str) -> str:
     """The text as Markdown that shows exactly it: no markup, no HTML, no end of a table cell."""
-    escaped = _MARKDOWN_SPECIAL.sub(lambda match: "\\" + match.group(), escape_controls(text))
-    return escaped.translate(_HTML_FOR)
+    escaped = _MARKDOWN_SPECIAL.sub(r"\\\g<0>", escape_controls(text))
+    return _MARKDOWN_NUMBER.sub(r"\1\\\2", escaped).translate(_HTML_FOR)
 
 
 def shorten_middle(text: str, width: int, *, ellipsis: str = "…") -> str:
