@@ -103,6 +103,15 @@ def threads_of_this_process() -> int:
     return len([*Path("/proc/self/task").iterdir()])
 
 
+def open_files() -> set[int]:
+    with os.scandir("/proc/self/fd") as folder:
+        return {int(entry.name) for entry in folder if entry.is_symlink()}
+
+
+def is_status(number: int) -> bool:
+    return Path(f"/proc/self/fd/{number}").readlink().name == "stat"
+
+
 def made_of(source: str, file: str = "<made>", **names: Any) -> dict[str, Any]:
     """What this source defines."""
     space = {**names}
@@ -297,6 +306,30 @@ def test_after_a_stop_nothing_more_is_seen_and_it_can_go_on(sampler: Any) -> Non
     assert sampler.snapshot()["ticks"] > ticks
     sampler.reset()
     assert sampler.snapshot()["samples"] < before
+
+
+def test_the_files_it_keeps_open_are_far_from_the_programs_and_gone_at_the_end(sampler: Any) -> None:
+    before = open_files()
+    sampler.start()
+    while not any(number >= 512 for number in open_files() - before):
+        after(sampler, ticks=1)
+    sampler.stop()
+    assert open_files() == before
+
+
+def test_a_program_that_closes_files_not_its_own_keeps_the_one_it_puts_there(
+    sampler: Any, tmp_path: Path
+) -> None:
+    sampler.start()
+    while not (kept := [number for number in open_files() if number >= 512 and is_status(number)]):
+        after(sampler, ticks=1)
+    with (tmp_path / "own").open("wb+") as own:
+        os.dup2(own.fileno(), kept[0])
+        assert sum(row[3] for row in after(sampler).inside("after")) > 0
+        sampler.stop()
+        os.write(kept[0], b"still here")
+        os.close(kept[0])
+        assert (tmp_path / "own").read_bytes() == b"still here"
 
 
 def test_a_forked_child_has_no_sampler_and_can_start_its_own(sampler: Any) -> None:

@@ -49,7 +49,7 @@ typedef struct {
     Site missed;    /* while another thread was noted, or a stack found no room */
 } AllocationSites;
 
-static AllocationSites allocation_sites = {.lock = PTHREAD_MUTEX_INITIALIZER, .reader = {.memory_file = -1}};
+static AllocationSites allocation_sites = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Drawing. */
 

@@ -253,6 +253,22 @@ code_table_find(CodeTable *table, const Reader *reader, const void *address, con
     return code_table_add(table, reader, key, copied);
 }
 
+/* Where the name of the function at this address was when it was met last; NULL if there was none. */
+static const void *
+code_table_expected_name(const CodeTable *table, const void *address)
+{
+    const void *name = NULL;
+    if (table->place_capacity == 0)
+        return NULL;
+    size_t at = hash_pointer(address) & (table->place_capacity - 1);
+    for (; table->places[at]; at = (at + 1) & (table->place_capacity - 1)) {
+        const CodeKey *key = &table->entries[table->places[at] - 1].key;
+        if (key->address == address)
+            name = key->name;
+    }
+    return name;
+}
+
 /* The line of an instruction, or -1. */
 static inline int32_t
 code_line(const CodeEntry *entry, const _Py_CODEUNIT *instruction)

@@ -57,21 +57,6 @@ perf_event_open(struct perf_event_attr *attributes)
     return (int)syscall(SYS_perf_event_open, attributes, 0, -1, -1, (unsigned long)PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Away from the small numbers, which the program expects to get for its own files. */
-static int
-move_file_high(int file)
-{
-    struct rlimit limit;
-    int lowest = 1000;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
-        lowest = (int)limit.rlim_cur / 2;
-    int moved = fcntl(file, F_DUPFD_CLOEXEC, lowest);
-    if (moved < 0)
-        return file;
-    close(file);
-    return moved;
-}
-
 static void
 perf_counters_open_one(PerfCounters *self, int index, int inherit)
 {

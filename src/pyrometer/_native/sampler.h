@@ -16,18 +16,19 @@
 
 #include "code_table.h"
 #include "native_leaf.h"
+#include "sampled_places.h"
 #include "stack_tree.h"
-#include "strands.h"
+#include "thread_status.h"
 
 #if STACKS_CAN_BE_READ
 
 #define MAX_SAMPLED_THREADS 1024
 #define MAX_FRAMES 4000     /* looked at; a stack that goes on is taken for one that makes no sense */
+#define MAX_FRAMES_AT_ONCE (MAX_READ_PARTS / 2 - 1) /* whose functions are read */
+#define MAX_STATES_AT_ONCE 8 /* of threads, that are read before it is clear that they are still there */
 #define MAX_ENDS 128        /* frames kept at each end of a deeper stack */
 #define MAX_CHUNK 262144    /* bytes of a thread's own stack of frames that are copied at once */
-#define MAX_SEARCHED 256    /* strands of a recorder that are looked through */
 #define MAX_THREADS_APART 256 /* further ones are seen together, as the last */
-#define RECORDERS 2         /* of scopes, and of torch's calls */
 #define RESTS_LONG 16       /* looks at a thread that does not run, before it is looked at less often */
 #define MAX_OWN_THREADS 16
 #define LEFT_OUT (NO_CODE - 1) /* stands for the frames in the middle of a very deep stack */
@@ -38,27 +39,26 @@ typedef struct {
 } RawFrame;
 
 typedef struct {
-    const Strand *strand;
-    const Node *node; /* where it stood last, the serial number by which it is known, and as a place */
-    uint64_t serial;
-    uint32_t place;
-    unsigned searched; /* samples until the thread's strand is looked for again */
-} SampledPlace;
-
-typedef struct {
     const PyThreadState *address;
     uint64_t id;
     unsigned long thread_id, native_id;
     uint32_t number; /* among the threads seen */
     int met;         /* in this tick */
     int is_running;
+    KeptFile status_file;
     unsigned rested; /* looks since it ran, as far as its clock tells */
     int frames; /* of the stack it had last */
     uint32_t stack;
     int is_native;
     uint64_t wall_ns, cpu_ns;
-    SampledPlace places[RECORDERS];
+    Standing standings[RECORDERS];
+    uint32_t places[RECORDERS]; /* where it stood when its stack was read */
 } SampledThread;
+
+typedef union {
+    PyThreadState state;
+    char bytes[sizeof(PyThreadState)];
+} CopiedState;
 
 typedef struct Sampler {
     PyObject_HEAD
@@ -79,6 +79,7 @@ typedef struct Sampler {
     unsigned own_thread_count;
     SampledThread threads[MAX_SAMPLED_THREADS];
     size_t thread_count;
+    int status_files; /* that are kept open */
     unsigned long thread_ids[MAX_THREADS_APART + 1]; /* of the threads seen, by number; 0 of the last */
     uint64_t ran_ns[MAX_THREADS_APART + 1]; /* by their own clocks */
     size_t seen_count;
@@ -86,14 +87,18 @@ typedef struct Sampler {
     int names_native; /* native functions are asked for */
     NativeLeaves leaves;
     StackTree tree;
+    KnownNode known_nodes[KNOWN_NODES];
     uint64_t ticks, samples, dropped, unseen, cpu_ns; /* unseen: ticks with more threads than are looked at */
     RawFrame frames[MAX_FRAMES]; /* of the stack that is being read, innermost first */
     uint32_t frame_codes[MAX_FRAMES];
     union {
         PyCodeObject code;
         char bytes[sizeof(PyCodeObject)];
-    } code_copies[MAX_READ_PARTS];
-    PyASCIIObject name_copies[MAX_READ_PARTS];
+    } code_copies[MAX_FRAMES_AT_ONCE];
+    PyASCIIObject name_copies[MAX_FRAMES_AT_ONCE];
+    unsigned char instruction[2]; /* that the innermost frame is at */
+    const PyThreadState *states[MAX_STATES_AT_ONCE]; /* of the threads of the last tick */
+    CopiedState state_copies[MAX_STATES_AT_ONCE];
     char chunk[MAX_CHUNK];
 } Sampler;
 
@@ -111,23 +116,6 @@ static inline uint64_t
 thread_cpu_ns(unsigned long native_id)
 {
     return clock_ns((clockid_t)(~(unsigned)native_id << 3 | 6));
-}
-
-/* Whether a thread runs or could, rather than waits for something. Its clock does not tell: from
- * another processor that is seen to move only now and then. */
-static int
-is_running_now(unsigned long native_id)
-{
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/self/task/%lu/stat", native_id);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0; /* it has ended */
-    ssize_t size = read(file, text, sizeof text - 1);
-    close(file);
-    text[size < 0 ? 0 : size] = '\0';
-    const char *name_end = strrchr(text, ')');
-    return name_end != NULL && name_end[1] == ' ' && name_end[2] == 'R';
 }
 
 /* Stacks. */
@@ -178,22 +166,28 @@ read_frames(Sampler *sampler, const PyThreadState *copied, const PyThreadState *
     return count;
 }
 
-/* Whether these frames, as many as are read at once, run code that is in the table now. */
+/* Whether these frames, at most MAX_FRAMES_AT_ONCE, run code that is in the table now. Read along with it are
+ * names, where they were last time, and the instruction that the first of the frames is at. */
 static int
 find_some_codes(Sampler *sampler, const RawFrame *frames, int count, uint32_t *codes)
 {
     ReadPart parts[MAX_READ_PARTS];
-    for (int i = 0; i < count; i++)
-        parts[i] = (ReadPart){frames[i].code, &sampler->code_copies[i], CODE_SIZE};
-    if (!reader_read_parts(&sampler->reader, parts, count))
-        return 0;
+    for (int i = 0; i < count; i++) {
+        const void *name = code_table_expected_name(&sampler->codes, frames[i].code);
+        parts[2 * i] = (ReadPart){frames[i].code, &sampler->code_copies[i], CODE_SIZE};
+        parts[2 * i + 1] = (ReadPart){name, &sampler->name_copies[i], sizeof(PyASCIIObject)};
+    }
+    parts[2 * count] = (ReadPart){frames[0].instruction, sampler->instruction, sizeof sampler->instruction};
+    reader_read_what_is_there(&sampler->reader, parts, 2 * count + 1);
+    int others = 0;
     for (int i = 0; i < count; i++) {
         const PyCodeObject *copied = &sampler->code_copies[i].code;
         if (!is_code(copied))
             return 0;
-        parts[i] = (ReadPart){copied->co_qualname, &sampler->name_copies[i], sizeof(PyASCIIObject)};
+        if (copied->co_qualname != parts[2 * i + 1].from)
+            parts[others++] = (ReadPart){copied->co_qualname, &sampler->name_copies[i], sizeof(PyASCIIObject)};
     }
-    if (!reader_read_parts(&sampler->reader, parts, count))
+    if (others > 0 && !reader_read_parts(&sampler->reader, parts, others))
         return 0;
     for (int i = 0; i < count; i++) {
         codes[i] = code_table_find(&sampler->codes, &sampler->reader, frames[i].code,
@@ -204,11 +198,12 @@ find_some_codes(Sampler *sampler, const RawFrame *frames, int count, uint32_t *c
     return 1;
 }
 
+/* The outermost first: at the end the instruction is that of the innermost. */
 static int
 find_codes(Sampler *sampler, int count)
 {
-    for (int first = 0; first < count; first += MAX_READ_PARTS) {
-        int some = count - first < MAX_READ_PARTS ? count - first : MAX_READ_PARTS;
+    for (int rest = count; rest > 0;) {
+        int some = rest < MAX_FRAMES_AT_ONCE ? rest : MAX_FRAMES_AT_ONCE, first = rest -= some;
         if (!find_some_codes(sampler, sampler->frames + first, some, sampler->frame_codes + first))
             return 0;
     }
@@ -219,16 +214,6 @@ static uint32_t
 add_frame(Sampler *sampler, uint32_t parent, uint32_t code, const _Py_CODEUNIT *instruction)
 {
     return stack_tree_node(&sampler->tree, parent, code, code_line(&sampler->codes.entries[code], instruction));
-}
-
-/* Whether the innermost frame is in a call of code that is not Python's. */
-static int
-is_in_native_code(const Sampler *sampler, const RawFrame *innermost)
-{
-    unsigned char instruction[2];
-    if (!reader_read(&sampler->reader, innermost->instruction, instruction, sizeof instruction))
-        return 0;
-    return sampler->is_native[instruction[0]];
 }
 
 /* Puts the thread's stack into the tree. The number of its frames, or UNREADABLE. */
@@ -249,79 +234,10 @@ read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
         node = add_frame(sampler, node, sampler->frame_codes[i], sampler->frames[i].instruction);
     }
     thread->stack = node;
-    thread->is_native = is_in_native_code(sampler, &sampler->frames[0]);
+    thread->is_native = sampler->is_native[sampler->instruction[0]];
+    find_places(&sampler->reader, &sampler->tree, sampler->known_nodes, sampler->recorders, thread->standings,
+                thread->thread_id, thread->places);
     return count;
-}
-
-/* Places in the trees of recorders. */
-
-/* The path of a node that was not met before, as a place; NOWHERE at the ground. */
-static uint32_t
-read_path(Sampler *sampler, const Node *node, int depth)
-{
-    Node copied;
-    if (depth == 1000 || !reader_read(&sampler->reader, node, &copied, sizeof copied) || copied.parent == NULL)
-        return NOWHERE;
-    uint32_t parent = read_path(sampler, copied.parent, depth + 1);
-    char *name = read_text(&sampler->reader, copied.name);
-    return name == NULL ? parent : stack_tree_place(&sampler->tree, parent, name);
-}
-
-static const Strand *
-search_strand(Sampler *sampler, const Recorder *recorder, unsigned long thread_id)
-{
-    const Strand *strands[MAX_SEARCHED], *found = NULL;
-    Strand **all = __atomic_load_n(&recorder->strands, __ATOMIC_RELAXED);
-    Py_ssize_t count = __atomic_load_n(&recorder->strand_count, __ATOMIC_RELAXED);
-    if (count > MAX_SEARCHED)
-        count = MAX_SEARCHED;
-    if (all == NULL || count <= 0 ||
-        !reader_read(&sampler->reader, all, strands, (size_t)count * sizeof *strands))
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Strand copied;
-        if (reader_read(&sampler->reader, strands[i], &copied, sizeof copied) &&
-            copied.thread_id == thread_id && !copied.ended && (found == NULL || copied.outer == found))
-            found = strands[i];
-    }
-    return found;
-}
-
-/* The innermost open node of a strand; NULL if there is none, or the strand is no longer this one's. */
-static const Node *
-read_position(Sampler *sampler, const Recorder *recorder, const Strand *strand, unsigned long thread_id)
-{
-    Strand copied;
-    Frame top;
-    if (!reader_read(&sampler->reader, strand, &copied, sizeof copied) || copied.recorder != recorder ||
-        copied.thread_id != thread_id || copied.ended || copied.depth <= 0 ||
-        !reader_read(&sampler->reader, copied.frames + copied.depth, &top, sizeof top))
-        return NULL;
-    return top.node;
-}
-
-static uint32_t
-find_place(Sampler *sampler, const Recorder *recorder, SampledPlace *place, unsigned long thread_id)
-{
-    if (recorder == NULL || !__atomic_load_n(&recorder->enabled, __ATOMIC_RELAXED))
-        return NOWHERE;
-    const Node *node =
-        place->strand == NULL ? NULL : read_position(sampler, recorder, place->strand, thread_id);
-    if (node == NULL && place->searched-- == 0) {
-        place->searched = 16;
-        place->strand = search_strand(sampler, recorder, thread_id);
-        if (place->strand != NULL)
-            node = read_position(sampler, recorder, place->strand, thread_id);
-    }
-    uint64_t serial;
-    if (node == NULL || !reader_read(&sampler->reader, &node->serial, &serial, sizeof serial))
-        return NOWHERE;
-    if (node != place->node || serial != place->serial) {
-        place->place = read_path(sampler, node, 0);
-        place->node = node;
-        place->serial = serial;
-    }
-    return place->place;
 }
 
 /* Threads. */
@@ -368,11 +284,13 @@ is_our_own(const Sampler *sampler, uint64_t id)
 static void
 add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_running)
 {
-    ObservationKey key = {.stack = thread->stack, .thread = thread->number, .leaf = NOWHERE};
-    key.scope = find_place(sampler, sampler->recorders[0], &thread->places[0], thread->thread_id);
+    ObservationKey key = {.stack = thread->stack,
+                          .thread = thread->number,
+                          .leaf = NOWHERE,
+                          .scope = thread->places[0],
+                          .call = thread->places[1]};
     if (sampler->leaves.signal != 0 && thread->is_native && is_running)
         key.leaf = find_leaf(&sampler->leaves, sampler->process, (pid_t)thread->native_id);
-    key.call = find_place(sampler, sampler->recorders[1], &thread->places[1], thread->thread_id);
     Observation *observation = stack_tree_observation(&sampler->tree, key);
     if (observation == NULL) {
         sampler->dropped++;
@@ -390,6 +308,15 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_run
 }
 
 static void
+look_at_status(Sampler *sampler, SampledThread *thread, int has_run)
+{
+    sampler->status_files -= thread->status_file.number != 0;
+    thread->is_running = thread_is_running(&thread->status_file, thread->native_id,
+                                           has_run && sampler->status_files < MAX_STATUS_FILES);
+    sampler->status_files += thread->status_file.number != 0;
+}
+
+static void
 sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadState *copied, uint64_t now_ns)
 {
     SampledThread *thread = find_thread(sampler, address, copied);
@@ -402,8 +329,8 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
     /* One that has rested for long most likely rests where it did. */
     if (is_first || thread->rested < RESTS_LONG || thread->rested % RESTS_LONG == 0 ||
         thread->frames == UNREADABLE) {
-        thread->is_running = is_running_now(thread->native_id);
         thread->frames = read_stack(sampler, thread, copied);
+        look_at_status(sampler, thread, !is_first && has_run);
     }
     if (thread->frames == UNREADABLE && !is_first) {
         sampler->dropped++;
@@ -423,29 +350,61 @@ forget_ended_threads(Sampler *sampler)
 {
     size_t kept = 0;
     for (size_t i = 0; i < sampler->thread_count; i++) {
-        if (!sampler->threads[i].met)
+        SampledThread *thread = &sampler->threads[i];
+        if (!thread->met) {
+            sampler->status_files -= thread->status_file.number != 0;
+            kept_file_close(&thread->status_file);
             continue;
-        sampler->threads[i].met = 0;
+        }
+        thread->met = 0;
         if (kept != i)
-            sampler->threads[kept] = sampler->threads[i];
+            sampler->threads[kept] = *thread;
         kept++;
     }
     sampler->thread_count = kept;
 }
 
 static void
+forget_all_threads(Sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->thread_count; i++)
+        kept_file_close(&sampler->threads[i].status_file);
+    sampler->thread_count = 0;
+    sampler->status_files = 0;
+}
+
+/* The states of the threads that were there at the last tick, all at once. */
+static void
+read_known_states(Sampler *sampler)
+{
+    ReadPart parts[MAX_STATES_AT_ONCE];
+    for (int i = 0; i < MAX_STATES_AT_ONCE; i++)
+        parts[i] = (ReadPart){sampler->states[i], sampler->state_copies[i].bytes, THREAD_STATE_SIZE};
+    reader_read_what_is_there(&sampler->reader, parts, MAX_STATES_AT_ONCE);
+}
+
+/* Whether the state of the thread that comes so far in their list is the copy there now. */
+static int
+read_state(Sampler *sampler, const PyThreadState *state, int index, CopiedState *copied)
+{
+    if (index >= MAX_STATES_AT_ONCE || sampler->states[index] != state)
+        return reader_read(&sampler->reader, state, copied->bytes, THREAD_STATE_SIZE);
+    *copied = sampler->state_copies[index];
+    return 1;
+}
+
+static void
 sample_all(Sampler *sampler)
 {
-    union {
-        PyThreadState state;
-        char bytes[sizeof(PyThreadState)];
-    } copied;
+    CopiedState copied;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    read_known_states(sampler);
     const PyThreadState *state = PyInterpreterState_ThreadHead(sampler->interpreter);
     for (int i = 0; state != NULL && i < MAX_SAMPLED_THREADS; i++) {
-        if (!reader_read(&sampler->reader, state, copied.bytes, THREAD_STATE_SIZE) ||
-            copied.state.interp != sampler->interpreter)
+        if (!read_state(sampler, state, i, &copied) || copied.state.interp != sampler->interpreter)
             break;
+        if (i < MAX_STATES_AT_ONCE)
+            sampler->states[i] = state;
         if (copied.state.native_thread_id != 0 && !is_our_own(sampler, copied.state.id))
             sample_thread(sampler, state, &copied.state, now_ns);
         state = copied.state.next;

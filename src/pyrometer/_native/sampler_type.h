@@ -19,9 +19,11 @@ sampler_settle_fork(Sampler *self)
     pthread_mutex_init(&self->lock, NULL);
     memset(&self->codes, 0, sizeof self->codes);
     memset(&self->tree, 0, sizeof self->tree);
+    memset(self->known_nodes, 0, sizeof self->known_nodes);
     memset(&self->leaves, 0, sizeof self->leaves);
     memset(self->ran_ns, 0, sizeof self->ran_ns);
-    self->seen_count = self->thread_count = 0;
+    forget_all_threads(self);
+    self->seen_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = self->cpu_ns = 0;
     self->running = self->stopping = 0;
     self->process = getpid();
@@ -41,9 +43,11 @@ sampler_forget(Sampler *self)
 {
     code_table_clear(&self->codes);
     stack_tree_clear(&self->tree);
+    memset(self->known_nodes, 0, sizeof self->known_nodes);
     leaves_clear(&self->leaves);
     memset(self->ran_ns, 0, sizeof self->ran_ns);
-    self->seen_count = self->thread_count = 0;
+    forget_all_threads(self);
+    self->seen_count = 0;
     self->ticks = self->samples = self->dropped = self->unseen = 0;
 }
 
@@ -73,7 +77,6 @@ sampler_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
         self->process = getpid();
         self->by_file = by_file;
         self->names_native = native_names;
-        self->reader.memory_file = -1;
         memset(self->own_threads, 0xFF, sizeof self->own_threads);
         pthread_mutex_init(&self->lock, NULL);
     }
@@ -98,7 +101,8 @@ sampler_stop(Sampler *self, PyObject *nothing)
     Py_END_ALLOW_THREADS
     pthread_cond_destroy(&self->wake);
     self->running = 0;
-    self->thread_count = 0; /* what threads did until the next start is not a sample's */
+    reader_close(&self->reader);
+    forget_all_threads(self); /* what threads did until the next start is not a sample's */
     Py_RETURN_NONE;
 }
 
@@ -169,7 +173,7 @@ sampler_see_calls(Sampler *self, PyObject *calls)
     Recorder *before = self->recorders[1];
     self->recorders[1] = calls == Py_None ? NULL : (Recorder *)Py_NewRef(calls);
     for (size_t i = 0; i < self->thread_count; i++)
-        self->threads[i].places[1] = (SampledPlace){0};
+        self->threads[i].standings[1] = (Standing){0};
     pthread_mutex_unlock(&self->lock);
     Py_XDECREF(before);
     Py_RETURN_NONE;
@@ -316,6 +320,8 @@ sampler_own_stack(Sampler *self, PyObject *nothing)
         else
             PyList_SET_ITEM(stack, i, frame);
     }
+    if (!self->running)
+        reader_close(&self->reader);
     pthread_mutex_unlock(&self->lock);
     if (stack == NULL && !PyErr_Occurred())
         Py_RETURN_NONE;
