@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from pyrometer.capture.stderr import describe, say
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
+from pyrometer.record.format import encode_part
 from pyrometer.record.limits import Limits, machine_identity
 from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
 from pyrometer.record.samples import StackSamples
@@ -95,13 +96,26 @@ def begin_run(program: Program, started_at: datetime) -> Run:
     )
 
 
-def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 0) -> Run:
-    """The run as it stands now: the facts, and what the recorder holds."""
+def record_run(
+    facts: Run,
+    *,
+    outcome: Outcome = _RUNNING,
+    checkpoint_ns: int = 0,
+    kept: Callable[[Any], Any] = lambda part: part,
+) -> Run:
+    """The run as it stands now: the facts, and what the recorder holds.
+
+    ``kept`` is what becomes of each large part before the next is made.
+    """
     snapshot = recording.recorder.snapshot()
     watch = recording.torch_watch()
     seen = None if watch is None else watch.seen()
     strands = strands_in(snapshot)
     samples, samples_lost = _record_samples(strands, seen)
+    samples = kept(samples)
+    torch = None if seen is None else kept(seen.run)
+    hook_ns, seen_losses = (None, None) if seen is None else (seen.hook_ns, seen.losses)
+    del seen
     return msgspec.structs.replace(
         facts,
         recorder=KIND,
@@ -110,17 +124,17 @@ def record_run(facts: Run, *, outcome: Outcome = _RUNNING, checkpoint_ns: int = 
         outcome=outcome,
         strands=strands,
         memory=memory.series.record(),
-        allocations=allocations.record() if watch is None else watch.allocations(),
-        torch=None if seen is None else seen.run,
+        allocations=kept(allocations.record() if watch is None else watch.allocations()),
+        torch=torch,
         samples=samples,
         counters=counting.record(),
-        losses=(*losses_in(snapshot, None if seen is None else seen.losses), *samples_lost),
+        losses=(*losses_in(snapshot, seen_losses), *samples_lost),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],
             startup_ns=facts.cost.startup_ns,
             checkpoint_ns=checkpoint_ns,
-            hook_ns=None if seen is None else seen.hook_ns,
+            hook_ns=hook_ns,
         ),
     )
 
@@ -240,7 +254,8 @@ class Session:
 
     def _save(self) -> None:
         if self._outputs and not self._ended:
-            write_run(record_run(self.facts, checkpoint_ns=self._checkpoints.cost_ns), self._outputs[0])
+            run = record_run(self.facts, checkpoint_ns=self._checkpoints.cost_ns, kept=encode_part)
+            write_run(run, self._outputs[0])
 
     # The ends a program can come to.
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyrometer.capture import termination
-from pyrometer.capture.checkpoints import Checkpoints
+from pyrometer.capture.checkpoints import Checkpoints, pause_s
 from pyrometer.capture.losses import failures
 
 OFTEN_S = 0.001
@@ -55,6 +55,15 @@ def test_it_saves_again_and_again_and_counts_the_time() -> None:
     assert checkpoints.cost_ns > 0
     assert not checkpoints.heard_termination()
     checkpoints.close()
+
+
+@pytest.mark.parametrize(
+    ("saving_s", "expected_s"), [(0.0, 5.0), (0.001, 5.0), (0.02, 8.0), (0.03, 9.0), (60.0, 9.0)]
+)
+def test_what_takes_longer_to_save_is_saved_less_often_but_within_ten_seconds(
+    saving_s: float, expected_s: float
+) -> None:
+    assert pause_s(5.0, saving_s=saving_s) == pytest.approx(expected_s)
 
 
 def running_tasks() -> set[str]:

@@ -59,6 +59,28 @@ def test_points_have_the_time_since_the_beginning() -> None:
     assert recorded(series).series == ((0, 100), (FIRST_INTERVAL_NS, 200), (2 * FIRST_INTERVAL_NS, 201))
 
 
+def test_ticks_alone_keep_the_points_at_even_distances() -> None:
+    machine = Machine()
+    series = machine.series()
+    machine.now_ns += FIRST_INTERVAL_NS
+    for _ in range(3):
+        machine.now_ns += int(series.tick() * 1e9)
+    assert [at_ns // FIRST_INTERVAL_NS for at_ns, _ in recorded(series).series] == [0, 1, 2, 3, 4]
+
+
+def test_ticks_grow_rare_while_others_read_and_come_back_when_they_stop() -> None:
+    machine = Machine()
+    series = machine.series()
+    waits_s = []
+    for _ in range(5):
+        series.sample(machine.now_ns)
+        waits_s.append(series.tick())
+        machine.now_ns += int(waits_s[-1] * 1e9)
+    assert waits_s == [0.2, 0.4, 0.8, 1.0, 1.0]
+    assert series.tick() == FIRST_INTERVAL_NS / 1e9
+    assert recorded(series).series[-1][0] == machine.now_ns - 5_000_000_000
+
+
 def test_a_point_that_is_not_due_is_not_even_read() -> None:
     machine = Machine()
     series = machine.series()

@@ -203,7 +203,9 @@ def record_of(implementation: str, program: Program) -> TorchRun:
         patch.setattr(torch_watch, "Recorder", functools.partial(recorder.Recorder, clock=clock))
         patch.setattr(torch_watch, "Watch", watch_class(recorder))
         patch.setattr(allocations, "_wanted", False)
-        patch.setattr(torch_watch, "memory", SimpleNamespace(series=SimpleNamespace(elapsed_ns=0)))
+        patch.setattr(
+            torch_watch, "memory", SimpleNamespace(series=SimpleNamespace(elapsed_ns=0, begun=False))
+        )
         failures: list[BaseException] = []
         patch.setattr(torch_watch.TorchWatch, "_note_failure", lambda _, error: failures.append(error))
         watch = torch_watch.TorchWatch(torch)

@@ -1,13 +1,14 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 
 from pyrometer.errors import RunFileError
 from pyrometer.record import format as run_format
-from pyrometer.record.format import decode_run, encode_run
-from pyrometer.record.run import OwnCost, Run
+from pyrometer.record.format import decode_run, encode_part, encode_run
+from pyrometer.record.run import Memory, OwnCost, Run
 from tests.record.example_runs import any_runs, make_node, make_run, make_strand
 from tests.record.refusals import change, refusal
 
@@ -33,6 +34,12 @@ def test_a_run_comes_back_as_it_was_written(run: Run) -> None:
     assert data.count(b"\n") == 1
 
 
+@given(any_runs())
+def test_parts_encoded_before_the_rest_are_written_as_they_would_be(run: Run) -> None:
+    parts = {name: encode_part(getattr(run, name)) for name in ("torch", "samples", "allocations")}
+    assert decode_run(encode_run(msgspec.structs.replace(run, **parts))) == run
+
+
 def test_a_run_is_plain_json_that_says_what_it_is() -> None:
     assert (DOCUMENT["format"], DOCUMENT["version"]) == ("pyrometer-run", 1)
     assert DOCUMENT["strands"][0]["nodes"][2] == {
@@ -54,6 +61,13 @@ def test_names_that_are_not_utf_8_are_written_with_question_marks() -> None:
     undecodable = b"caf\xe9.py".decode("utf-8", "surrogateescape")
     run = decode_run(encode_run(make_run(make_strand(make_node(undecodable, 5)))))
     assert run.strands[0].nodes[0].name == "caf?.py"
+
+
+def test_names_that_are_not_utf_8_may_stand_beside_parts_encoded_before() -> None:
+    before = make_run(make_strand(make_node("\udcff", 5)))
+    memory = Memory(peak_bytes=7, series=((0, 7),))
+    run = decode_run(encode_run(msgspec.structs.replace(before, memory=encode_part(memory))))
+    assert (run.strands[0].nodes[0].name, run.memory) == ("?", memory)
 
 
 @pytest.mark.parametrize(

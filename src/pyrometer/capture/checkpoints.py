@@ -18,9 +18,19 @@ from pyrometer.capture import termination
 from pyrometer.capture.descriptors import high_pipe
 from pyrometer.capture.losses import note_failure
 
+_MAX_SHARE = 1 / 400
+"""Of the time that saving may take, while the program waits for the interpreter: then pauses grow longer."""
+_LONGEST_PAUSE = 1.8
+"""In intervals."""
+
+
+def pause_s(interval_s: float, *, saving_s: float) -> float:
+    """How long to wait for the next checkpoint, when the last took so much processor time."""
+    return min(max(interval_s, saving_s / _MAX_SHARE), interval_s * _LONGEST_PAUSE)
+
 
 class Checkpoints:
-    """Calls ``save`` every ``interval_s``, and ``terminated`` once when SIGTERM has come.
+    """Calls ``save`` every ``interval_s`` or less often, and ``terminated`` once when SIGTERM has come.
 
     ``tick`` is called more often: it says itself after how many seconds. ``begun`` is called by the
     thread that does all this, when it begins.
@@ -38,6 +48,7 @@ class Checkpoints:
         self._save = save
         self._terminated = terminated
         self._interval_s = interval_s
+        self._pause_s = interval_s
         self._begun = begun
         self._tick = tick
         self._read_fd, self._write_fd = high_pipe()
@@ -117,7 +128,7 @@ class Checkpoints:
         """What woke the thread: ``T`` for SIGTERM, ``S`` to stop, nothing when time is up."""
         poll = select.poll()
         poll.register(self._read_fd, select.POLLIN)
-        deadline_s = time.monotonic() + self._interval_s
+        deadline_s = time.monotonic() + self._pause_s
         while (left_s := deadline_s - time.monotonic()) > 0:
             for _, happened in poll.poll(min(left_s, self._ticked()) * 1_000):
                 if not happened & select.POLLIN:
@@ -143,12 +154,13 @@ class Checkpoints:
         return next_s
 
     def _save_once(self) -> None:
-        began_ns = time.perf_counter_ns()
+        began_ns, ran_s = time.perf_counter_ns(), time.thread_time()
         try:
             self._save()
         except Exception as error:  # noqa: BLE001 - a full disk must not end the program
             note_failure("checkpoints", "a checkpoint was not written", error)
         self.cost_ns += time.perf_counter_ns() - began_ns
+        self._pause_s = pause_s(self._interval_s, saving_s=time.thread_time() - ran_s)
 
 
 def _wait_for_thread(thread_id: int | None) -> None:

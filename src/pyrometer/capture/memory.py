@@ -16,6 +16,8 @@ from pyrometer.record.run import Memory
 MAX_POINTS = 512
 FIRST_INTERVAL_NS = 100_000_000
 """Between points at first; doubles whenever there are too many."""
+LONGEST_PATIENCE_NS = 1_000_000_000
+"""Between ticks, while others sample."""
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _STATM = Path("/proc/self/statm")
@@ -45,13 +47,16 @@ class MemorySeries:
         self._lock = threading.Lock()
         self._points: list[tuple[int, int]] = []
         self._origin_ns: int | None = None
-        self._interval_ns = FIRST_INTERVAL_NS
+        self._interval_ns = self._patience_ns = FIRST_INTERVAL_NS
         self._due_ns = 0
         self._in_process = os.getpid()
+        self.begun = False
+        """Whether memory over time was asked for, in this process."""
 
     def begin(self) -> None:
         """Forget what was seen: recording begins now."""
         self._begin_anew()
+        self.begun = True
         self._origin_ns = self._clock_ns()
         self.sample(self._origin_ns)
 
@@ -66,9 +71,17 @@ class MemorySeries:
             self._add(now_ns)
 
     def tick(self) -> float:
-        """Sample now; the seconds until the next point is due."""
-        self.sample(self._clock_ns())
-        return self._interval_ns / 1e9
+        """Add a point if one is due; the seconds until the next tick.
+
+        Where others sample, as a program's steps do, ticks are only there for when they stop.
+        """
+        now_ns = self._clock_ns()
+        if now_ns < self._due_ns:
+            self._patience_ns = min(2 * self._patience_ns, max(LONGEST_PATIENCE_NS, self._interval_ns))
+        else:
+            self._add(now_ns)
+            self._patience_ns = self._interval_ns
+        return self._patience_ns / 1e9
 
     def record(self) -> Memory | None:
         """What was seen so far, with a point for now; None where the system does not tell."""

@@ -5,6 +5,7 @@ made to wait for a device.
 """
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from types import ModuleType
@@ -262,6 +263,8 @@ class TorchWatch:
         self, thread_id: int, stretches: list[LoopStretch], now: LoopStretch, fetches: int, wait_ns: int
     ) -> None:
         """What the core has followed by itself, in the order it happened."""
+        if memory.series.begun:
+            memory.series.sample(time.perf_counter_ns())
         group = self._followed.get(thread_id)
         if group is not None:
             group.batches += fetches

@@ -8,6 +8,7 @@ that names the place. Every version ever written stays readable: ``_READERS`` on
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -30,13 +31,22 @@ class _Header(msgspec.Struct, frozen=True):
 
 def encode_run(run: Run) -> bytes:
     """A run as one line of JSON."""
+    return _encoded(run) + b"\n"
+
+
+def encode_part(part: object) -> Any:
+    """A part of a run, to stand in its place: it takes far less memory, and is written as it is."""
+    return None if part is None else msgspec.Raw(_encoded(part))
+
+
+def _encoded(value: object) -> bytes:
     try:
-        return msgspec.json.encode(run) + b"\n"
+        return msgspec.json.encode(value)
     except UnicodeEncodeError:
         # Arguments and paths that are not UTF-8 reach Python as lone surrogates, which JSON in
         # UTF-8 cannot hold: a question mark there is better than no run.
-        text = json.dumps(msgspec.to_builtins(run), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace") + b"\n"
+        builtins = msgspec.to_builtins(value, enc_hook=msgspec.json.decode)  # of parts encoded before
+        return json.dumps(builtins, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def decode_run(data: bytes, *, path: str | None = None) -> Run:
