@@ -165,7 +165,8 @@ def _sites(seen: dict[str, Any] | None) -> AllocationSites | None:
 
     if seen is None:
         return None
-    nodes, sites = _without_importing(seen)
+    # Taken out, so that they are gone before the same is made anew.
+    nodes, sites = _without_importing(seen["functions"], seen.pop("nodes"), seen.pop("sites"))
     return AllocationSites(
         sampled_bytes=SAMPLED_BYTES,
         large_from_bytes=LARGE_FROM_BYTES,
@@ -180,15 +181,19 @@ def _sites(seen: dict[str, Any] | None) -> AllocationSites | None:
     )
 
 
-def _without_importing(seen: dict[str, Any]) -> tuple[list[tuple[int, int, int]], dict[int, list[int]]]:
+def _without_importing(
+    functions: Iterable[tuple[str, str, int]],
+    nodes: Iterable[tuple[int, int, int]],
+    seen_sites: Iterable[Sequence[int]],
+) -> tuple[list[tuple[int, int, int]], dict[int, list[int]]]:
     """The nodes without those of Python's import system, and what each that is left has allocated.
 
     An import goes through six functions of it: what those allocate is the importing line's.
     """
-    importing = [file.startswith("<frozen importlib") for _, file, _ in seen["functions"]]
+    importing = [file.startswith("<frozen importlib") for _, file, _ in functions]
     kept: list[tuple[int, int, int]] = []
     places: list[int] = []
-    for parent, function, line in seen["nodes"]:
+    for parent, function, line in nodes:
         above = -1 if parent < 0 else places[parent]
         if importing[function] and above >= 0:
             places.append(above)
@@ -196,7 +201,7 @@ def _without_importing(seen: dict[str, Any]) -> tuple[list[tuple[int, int, int]]
             places.append(len(kept))
             kept.append((above, function, line))
     sites: dict[int, list[int]] = {}
-    for stack, *figures in seen["sites"]:
+    for stack, *figures in seen_sites:
         total = sites.setdefault(places[stack], [0, 0, 0])
         total[:] = map(add, total, figures)
     return kept, sites

@@ -22,6 +22,8 @@ _MAX_SHARE = 1 / 400
 """Of the time that saving may take, while the program waits for the interpreter: then pauses grow longer."""
 _LONGEST_PAUSE = 1.8
 """In intervals."""
+_FIRST_SOONER = 5
+"""Times that the first comes sooner: a program may be ended early, and what saving takes is taken early."""
 
 
 def pause_s(interval_s: float, *, saving_s: float) -> float:
@@ -48,7 +50,7 @@ class Checkpoints:
         self._save = save
         self._terminated = terminated
         self._interval_s = interval_s
-        self._pause_s = interval_s
+        self._pause_s = interval_s / _FIRST_SOONER
         self._begun = begun
         self._tick = tick
         self._read_fd, self._write_fd = high_pipe()
