@@ -8,14 +8,13 @@
 
 #if defined(__linux__)
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "high_files.h"
 #include "known_work.h"
 
 #define CACHE_EVENT(cache, result)                                                                         \
