@@ -5,7 +5,8 @@ steps at a time, and held still in between. A ratio is only ever taken between b
 a round's figure is the median over its turns, the figure given the median over rounds with its 99 %
 interval. A second process of the plain program shows what the machine alone does to a ratio: where its
 own interval leaves out 1, no verdict is given. A tool that stops answering is left out of the rounds
-that follow. The ratio of processor time, over all threads of the process, is shown beside it.
+that follow. The ratio of processor time, over all threads of the process, is shown beside it. All have
+one thread, and a malloc that does not change its ways.
 """
 
 import argparse
