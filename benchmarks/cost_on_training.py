@@ -26,11 +26,11 @@ WORKLOADS = (
         letter="b",
         name="transformer",
         title="4-layer transformer, 8 × 64 tokens",
-        steps=1,
+        steps=4,
         limits={PYROMETER: 1.02},
     ),
     Workload(
-        letter="c", name="convnet", title="convnet, 32 images of 32 × 32", steps=1, limits={PYROMETER: 1.02}
+        letter="c", name="convnet", title="convnet, 32 images of 32 × 32", steps=4, limits={PYROMETER: 1.02}
     ),
 )
 

@@ -237,6 +237,22 @@ is_code(const PyCodeObject *copied)
     return copied->ob_base.ob_base.ob_type == &PyCode_Type;
 }
 
+/* The last entry for a function at this address, with this key unless it is NULL; NO_CODE if there is none. */
+static uint32_t
+code_table_last(const CodeTable *table, const void *address, const CodeKey *key)
+{
+    uint32_t last = NO_CODE;
+    if (table->place_capacity == 0)
+        return last;
+    size_t at = hash_pointer(address) & (table->place_capacity - 1);
+    for (; table->places[at]; at = (at + 1) & (table->place_capacity - 1)) {
+        const CodeKey *met = &table->entries[table->places[at] - 1].key;
+        if (key != NULL ? same_key(met, key) : met->address == address)
+            last = table->places[at] - 1;
+    }
+    return last;
+}
+
 /* The entry of a code object, of which a copy was just read and one of its name; NO_CODE if there is
  * no room for it. */
 static uint32_t
@@ -244,29 +260,16 @@ code_table_find(CodeTable *table, const Reader *reader, const void *address, con
                 const PyASCIIObject *name)
 {
     CodeKey key = code_key(address, copied, name);
-    if (table->place_capacity > 0) {
-        size_t at = hash_pointer(address) & (table->place_capacity - 1);
-        for (; table->places[at]; at = (at + 1) & (table->place_capacity - 1))
-            if (same_key(&table->entries[table->places[at] - 1].key, &key))
-                return table->places[at] - 1;
-    }
-    return code_table_add(table, reader, key, copied);
+    uint32_t known = code_table_last(table, address, &key);
+    return known != NO_CODE ? known : code_table_add(table, reader, key, copied);
 }
 
 /* Where the name of the function at this address was when it was met last; NULL if there was none. */
 static const void *
 code_table_expected_name(const CodeTable *table, const void *address)
 {
-    const void *name = NULL;
-    if (table->place_capacity == 0)
-        return NULL;
-    size_t at = hash_pointer(address) & (table->place_capacity - 1);
-    for (; table->places[at]; at = (at + 1) & (table->place_capacity - 1)) {
-        const CodeKey *key = &table->entries[table->places[at] - 1].key;
-        if (key->address == address)
-            name = key->name;
-    }
-    return name;
+    uint32_t last = code_table_last(table, address, NULL);
+    return last == NO_CODE ? NULL : table->entries[last].key.name;
 }
 
 /* The line of an instruction, or -1. */
