@@ -1,20 +1,34 @@
 """What counting allocations costs a program: alone, with the lines that allocate, beside other tools.
 
-How it is measured: ``program_costs.py``. The un-profiled program has scopes too, where it has any: they
-are off. Exits with 1 unless the whole interval of each ratio that has a limit is shown to lie within it.
+First in one process, where counting is switched on and off in turn (``interleaved.py``): so small a cost
+is less than two processes of the same program differ by. Then in processes of their own, as a user starts
+them (``program_costs.py``), where the limit is failed by what lies beyond it as a whole. The un-profiled
+program has scopes too, where it has any: they are off. Exits with 1 unless the whole interval of each ratio
+that has a limit is shown to lie within it in one process, and none is shown to lie beyond in others.
 """
 
 import argparse
+import contextlib
+import random
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from program_costs import Workload, add_options, conclude, show, small_net
+import torch
+from allocating_program import WARM_UP_STEPS, generation, run
+from interleaved import Subject, measure, ratio
+from program_costs import Workload, add_options, conclude, judge, show, small_net
+from training_program import steps_of
 from training_tools import CONTROL, LAUNCHERS, PLAIN, TOOLS, Tool, python_command
+
+from pyrometer.capture import allocations
+from pyrometer.capture.recording import recorder
 
 ALLOCATING = Path(__file__).with_name("allocating_program.py")
 COUNTING = "scopes and allocations counted"
 OBJECTS = "small Python objects too"
 PATIENCE_S = 20.0
+SAMPLE_NS = 40_000_000
 LAUNCHER = str(LAUNCHERS / "counting.py")
 
 WORKLOADS = (
@@ -42,13 +56,66 @@ def counting_tools(*, peers: bool) -> list[Tool]:
     return [*others[:2], *ours, *others[2:]]
 
 
+@contextlib.contextmanager
+def counting() -> Iterator[None]:
+    """Scopes are recorded and allocations counted, as by the launcher."""
+    recorder.start()
+    allocations.start()
+    try:
+        yield
+    finally:
+        allocations.stop()
+        recorder.stop()
+
+
+def loops() -> Mapping[str, Callable[[int], object]]:
+    """The programs with a limit, by the names of their workloads, in this process."""
+    torch.set_num_threads(1)
+    next_token = generation()
+    return {"net": steps_of("net"), "generation": lambda tokens: run(next_token, tokens)}
+
+
+def in_one_process(*, rounds: int) -> list[str]:
+    """Measure and print: what of the limits is not shown to be kept."""
+    print(f"in one process, switched on and off in turn, {rounds} rounds, one thread")
+    missed = []
+    programs = loops()
+    for workload in WORKLOADS:
+        if workload.name not in programs:
+            continue
+        loop = programs[workload.name]
+        loop(WARM_UP_STEPS)
+        subjects = [Subject(name=name, loop=loop) for name in (PLAIN, CONTROL)]
+        subjects.append(Subject(name=COUNTING, loop=loop, surroundings=counting))
+        timings = measure(subjects, rounds=rounds, sample_ns=SAMPLE_NS, shuffler=random.Random(0))
+        figure, control = (ratio(timings, name, PLAIN) for name in (COUNTING, CONTROL))
+        limit = workload.limits[COUNTING]
+        verdict = judge(figure, limit, control=control, rounds=rounds)
+        for name, shown, told in ((CONTROL, control, ""), (COUNTING, figure, f"≤ {limit:g}  {verdict}")):
+            interval = f"{shown.low:.3f} to {shown.high:.3f}"
+            print(
+                f"{workload.name:12}{name:34}{shown.estimate:6.3f}  {interval}  {told}".rstrip(), flush=True
+            )
+        if verdict != "PASS":
+            missed.append(f"{COUNTING} on {workload.name}")
+    return missed
+
+
 def main() -> int:
     """Measure, print, and say whether the limits are kept."""
     parser = argparse.ArgumentParser(description="Measure what counting allocations costs.")
     add_options(parser, WORKLOADS)
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument(
+        "--inside", type=int, default=400, help="rounds in one process (default: %(default)s)"
+    )
     options = parser.parse_args()
-    _, missed = show(WORKLOADS, counting_tools(peers=options.peers), options, patience_s=PATIENCE_S)
+    missed = in_one_process(rounds=options.inside)
+    print()
+    rows, _ = show(WORKLOADS, counting_tools(peers=options.peers), options, patience_s=PATIENCE_S)
+    missed += [
+        f"{row.tool} on {row.workload}, in a process of its own" for row in rows if row.verdict == "FAIL"
+    ]
     return conclude(missed)
 
 

@@ -20,15 +20,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import program_costs
 import torch
-import training_program
 from interleaved import Ratio, Subject, measure, pin_to_one_core, ratio
 from torch.profiler import ProfilerActivity, profile
+from training_program import steps_of
 from training_tools import CONTROL, PLAIN, Tool
 
 import pyrometer
@@ -49,17 +48,6 @@ EVENTS = 250_000
 MOST_AFTER = 1.02
 WINDOW_NOISE = 1.01
 """By how much the window's interval may exceed torch.profiler's cost."""
-
-
-def steps_of(name: str) -> Callable[[int], None]:
-    """What makes so many steps of a training program."""
-    training = getattr(training_program, name)()
-    batches = chain.from_iterable(repeat(training.loader))
-
-    def make(count: int) -> None:
-        training_program.train(training, batches, count)
-
-    return make
 
 
 @contextlib.contextmanager
@@ -136,7 +124,7 @@ class _Stopwatch:
         )
 
 
-def table_of_ours(make: Callable[[int], None], steps: int) -> tuple[Ready, int]:
+def table_of_ours(make: Callable[[int], object], steps: int) -> tuple[Ready, int]:
     """When the table is there, and the events in it."""
     calls, scopes = _calls(), recording.recorder
     session = Session(KinetoSession(torch, has_shapes=False), calls.now, time.time_ns)
@@ -167,7 +155,7 @@ def table_of_ours(make: Callable[[int], None], steps: int) -> tuple[Ready, int]:
     return watch.ready(), record.events
 
 
-def table_of_theirs(make: Callable[[int], None], steps: int) -> Ready:
+def table_of_theirs(make: Callable[[int], object], steps: int) -> Ready:
     """When the table of torch.profiler is there."""
     profiler = profile(activities=[ProfilerActivity.CPU])
     profiler.start()

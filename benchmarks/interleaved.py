@@ -28,7 +28,7 @@ class Subject:
     """
 
     name: str
-    loop: Callable[[int], None]
+    loop: Callable[[int], object]
     surroundings: Callable[[], AbstractContextManager[object]] = nullcontext
 
 

@@ -119,6 +119,13 @@ def train(training: Training, batches: Iterator[tuple[Tensor, ...]], steps: int)
     return perf_counter_ns() - started_ns, process_time_ns() - started_cpu_ns
 
 
+def steps_of(name: str) -> Callable[[int], tuple[int, int]]:
+    """What makes so many steps of a model's training, epoch after epoch, without end."""
+    training = MODELS[name]()
+    batches = chain.from_iterable(repeat(training.loader))
+    return lambda count: train(training, batches, count)
+
+
 def main() -> None:
     """Train as the options say."""
     parser = argparse.ArgumentParser(description="Train a small model and print what a step takes.")
@@ -130,13 +137,11 @@ def main() -> None:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    training = MODELS[options.model]()
-    # Epoch after epoch, without end.
-    batches = chain.from_iterable(repeat(training.loader))
-    warm_up_ns, _ = train(training, batches, WARM_UP_STEPS[options.model])
+    make = steps_of(options.model)
+    warm_up_ns, _ = make(WARM_UP_STEPS[options.model])
     print(f"warm-up {warm_up_ns}", flush=True)
     for steps in [options.steps] if options.steps else map(int, sys.stdin):
-        wall_ns, cpu_ns = train(training, batches, steps)
+        wall_ns, cpu_ns = make(steps)
         print(f"block {wall_ns / steps:.0f} {cpu_ns / steps:.0f}", flush=True)
     print("done", flush=True)
 
