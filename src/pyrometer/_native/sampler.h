@@ -223,6 +223,9 @@ read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
     int count = read_frames(sampler, copied, thread->address);
     if (count <= 0)
         return count;
+    /* Before all else: the thread goes on, and may soon stand elsewhere. */
+    find_places(&sampler->reader, &sampler->tree, sampler->known_nodes, sampler->recorders, thread->standings,
+                thread->thread_id, thread->places);
     if (!find_codes(sampler, count))
         return UNREADABLE;
     uint32_t node = NOWHERE;
@@ -235,8 +238,6 @@ read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
     }
     thread->stack = node;
     thread->is_native = sampler->is_native[sampler->instruction[0]];
-    find_places(&sampler->reader, &sampler->tree, sampler->known_nodes, sampler->recorders, thread->standings,
-                thread->thread_id, thread->places);
     return count;
 }
 
