@@ -23,7 +23,9 @@ KINDS = ("python", "torch", "threads", "bursts")
 
 
 def _truth(output: str) -> dict[str, float]:
-    took_ns: dict[str, int] = json.loads(output.splitlines()[-1])
+    """By function, from the one line that is the program's own: py-spy says something after it."""
+    told = next(line for line in output.splitlines() if line.startswith("{"))
+    took_ns: dict[str, int] = json.loads(told)
     total_ns = sum(took_ns.values())
     return {name: 100 * ns / total_ns for name, ns in took_ns.items()}
 
