@@ -35,8 +35,8 @@ VOID = "VOID: the control is off"
 class Workload:
     """A program, how many of its steps make a block, and what tools may cost on it, by name.
 
-    Of steps of 25 ms, four: with one alone, the step measured comes so soon after the program was held still
-    that the convnet reads about 1 % more when watched, which neither longer blocks nor unheld runs show.
+    Of steps of 25 ms, four: one alone comes so soon after the program was held still that the convnet
+    seems to take about 1 % more when watched than it does in longer blocks.
     """
 
     letter: str
