@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 
 WORKLOADS = (
     small_net(LIMITS),
-    Workload(letter="b", name="transformer", title="4-layer transformer", steps=1, limits=LIMITS),
+    Workload(letter="b", name="transformer", title="4-layer transformer", steps=4, limits=LIMITS),
     Workload(
         letter="p", name="python", title="pure Python", steps=8, limits=LIMITS, program=PROGRAM_IN_PYTHON
     ),
