@@ -52,6 +52,7 @@ class Seen(NamedTuple):
     kept_bytes: int
     python_bytes: int
     python_allocations: int
+    peak_bytes: int
 
 
 def seen_in_strand(strand: tuple[Any, ...]) -> dict[Path, Seen]:

@@ -47,6 +47,29 @@ def test_phases_and_modules_are_told_apart_and_counted_by_the_step() -> None:
     assert results.spots[0].allocations_per_step == pytest.approx(6 / results.steps)
 
 
+def test_an_operation_has_what_was_kept_and_held_inside_it_too() -> None:
+    held = {each.name: each for each in results_of(allocating_run()).held}
+    epoch, batch = held["epoch"], held["batch"]
+    assert (epoch.bytes, epoch.tensor_bytes, epoch.allocations) == (90_000_000, 50_000_000, 1_600)
+    assert (epoch.calls, epoch.freed_bytes, epoch.kept_bytes) == (10, 80_000_000, 10_000_000)
+    assert (batch.bytes, batch.peak_bytes) == (40_000_000, 5_000_000)
+    assert epoch.peak_bytes is None
+
+
+def test_a_call_inside_one_of_its_name_is_not_held_twice_and_one_beside_it_is() -> None:
+    memory = {"heap_allocations": 1, "freed_bytes": 0}
+    outer, inner, beside = (
+        replace(
+            make_node("walk", 10, parent=parent), heap_bytes=size, kept_bytes=size, peak_bytes=size, **memory
+        )
+        for parent, size in ((None, 700), (0, 500), (None, 40))
+    )
+    between = replace(make_node("step", 10, parent=0), heap_bytes=0, kept_bytes=0, **memory)
+    run = make_run(make_strand(outer, inner, beside, between), allocations=make_allocations())
+    walk = next(each for each in results_of(run).held if each.name == "walk")
+    assert (walk.calls, walk.bytes, walk.kept_bytes, walk.peak_bytes) == (2, 740, 740, 700)
+
+
 def test_a_line_of_the_program_has_what_libraries_allocated_for_it() -> None:
     first, second = results_of(allocating_run()).lines
     assert (first.function, first.line, first.samples) == ("train", 14, 160)

@@ -15,8 +15,8 @@ NO_LOSSES = dict.fromkeys(
 
 
 def test_strands_and_nodes_keep_everything() -> None:
-    outer = (-1, "outer", 2, 0, 70, 30, 40, 0, -1, ((30, 1), (40, 1)), 4_096, 3, 500, 7, 90, -20, -1, -1)
-    inner = (0, "inner", 0, 1, 20, -1, -1, 5, 15, (), -1, -1, -1, -1, -1, 0, 64, 2)
+    outer = (-1, "outer", 2, 0, 70, 30, 40, 0, -1, ((30, 1), (40, 1)), 4_096, 3, 500, 7, 90, -20, -1, -1, 60)
+    inner = (0, "inner", 0, 1, 20, -1, -1, 5, 15, (), -1, -1, -1, -1, -1, 0, 64, 2, -1)
     snapshot: dict[str, Any] = {
         "strands": [(11, "main", None, 1, [outer]), (12, "worker", (0, 0), 3, [outer, inner])]
     }
@@ -32,6 +32,7 @@ def test_strands_and_nodes_keep_everything() -> None:
         heap_allocations=7,
         freed_bytes=90,
         kept_bytes=-20,
+        peak_bytes=60,
         buckets=((30, 1), (40, 1)),
     )
     still_open = ScopeNode(

@@ -143,6 +143,32 @@ def test_a_module_is_charged_the_bytes_it_allocates() -> None:
     assert nodes["model"].allocated_bytes == 5 * 100_000
 
 
+def test_a_module_knows_the_most_a_call_of_it_held() -> None:
+    import torch
+
+    class Scratch(torch.nn.Module):
+        def forward(self, _: Any) -> Any:
+            torch.empty(1_000_000)
+            return torch.empty(250_000)
+
+    class Twice(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scratch = Scratch()
+
+        def forward(self, values: Any) -> Any:
+            return self.scratch(values), self.scratch(values)
+
+    model, given = Twice(), torch.ones(3)
+    with pyrometer.profile(), torch.no_grad():
+        for _ in range(5):
+            model(given)
+    nodes = _nodes(_seen(), "forward without gradients")
+    scratch, twice = nodes["model.scratch"].peak_bytes, nodes["model"].peak_bytes
+    assert scratch == pytest.approx(4_000_000, abs=65_536)
+    assert twice == pytest.approx(1_000_000 + 4_000_000, abs=65_536)
+
+
 def test_the_backward_pass_is_charged_to_the_module_that_works_in_it() -> None:
     import torch
 

@@ -53,3 +53,8 @@ def test_the_figures_of_a_scope_are_there_all_or_none() -> None:
     line = refusal(change(DOCUMENT, "strands.0.nodes.0.heap_bytes", 5))
     together = "heap_bytes, heap_allocations, freed_bytes and kept_bytes"
     assert line == f"train.json: {together} must be there all or none (at $.strands[0].nodes[0])"
+
+
+def test_a_peak_is_of_what_was_kept() -> None:
+    line = refusal(change(DOCUMENT, "strands.0.nodes.0.peak_bytes", 5))
+    assert line == "train.json: peak_bytes cannot be there without kept_bytes (at $.strands[0].nodes[0])"

@@ -130,7 +130,14 @@ def allocating_run() -> Run:
     return run_of(
         main_strand(
             replace(outer, allocated_bytes=50_000_000, allocations=600, heap_bytes=40_000_000, **memory),
-            replace(inner, allocated_bytes=40_000_000, allocations=500, heap_bytes=0, **memory),
+            replace(
+                inner,
+                allocated_bytes=40_000_000,
+                allocations=500,
+                heap_bytes=0,
+                peak_bytes=5_000_000,
+                **memory,
+            ),
         ),
         profiled_ns=20 * MS,
         allocations=make_allocations(),

@@ -17,6 +17,7 @@
 #include "compiler.h"
 
 #define UNTOLD_BYTES 65536
+#define HIGH_MARKS 4
 
 typedef struct {
     uint64_t bytes, calls;
@@ -32,16 +33,22 @@ typedef struct {
 
 enum { UNKNOWN_THREAD = 0, KNOWN_THREAD, ENDED_THREAD };
 
-/* What nearly every allocation changes comes first, in one line of the cache. */
+/* What nearly every allocation looks at comes first, in one line of the cache. */
 typedef struct {
     _Alignas(64) int64_t until_sample; /* bytes to go */
     int64_t told_bytes;                /* of kept_bytes, what the process's figure has */
     short state;
     short is_sampling;
+    int reads_sizes; /* a known thread, and blocks have their sizes before them */
     Counters counters;
+    /* The most kept_bytes has been since whoever holds the mark last looked, told as what is live is. */
+    int64_t highest[HIGH_MARKS];
 } ThreadMemory;
 
 THREAD_LOCAL ThreadMemory thread_memory;
+
+/* Whether a block's size is in the word before it: found out by heap.h when counting begins. */
+static int sizes_are_before_blocks;
 
 /* How often counting was switched on and not yet off; 0: the counters stand still. */
 static unsigned allocations_counted;
@@ -126,7 +133,19 @@ tell_kept(void)
     if (change > 0) {
         raise_to(&process_memory.peak_bytes, live);
         raise_to(&process_memory.phase_peak_bytes, live);
+        for (int i = 0; i < HIGH_MARKS; i++)
+            if (thread_memory.told_bytes > thread_memory.highest[i])
+                thread_memory.highest[i] = thread_memory.told_bytes;
     }
+}
+
+/* The most the calling thread has kept since the mark was last taken. */
+static inline int64_t
+take_highest(int mark)
+{
+    int64_t kept = thread_memory.counters.kept_bytes, highest = thread_memory.highest[mark];
+    thread_memory.highest[mark] = kept;
+    return highest > kept ? highest : kept;
 }
 
 /* The most that was live since it was last asked. */
@@ -156,6 +175,7 @@ memory_of_thread_ended(void *thread)
     memset(&thread_memory.counters, 0, sizeof thread_memory.counters);
     thread_memory.told_bytes = 0;
     thread_memory.state = ENDED_THREAD;
+    thread_memory.reads_sizes = 0;
 }
 
 /* A thread that counts for the first time. What it still does at its very end is told at once. */
@@ -180,10 +200,12 @@ meet_thread(void)
     if (has_room)
         process_memory.threads[process_memory.thread_count++] = &thread_memory;
     pthread_mutex_unlock(&process_memory.lock);
-    if (!has_room)
+    if (!has_room) {
         thread_memory.state = ENDED_THREAD;
-    else
-        pthread_setspecific(process_memory.ends, &thread_memory);
+        return;
+    }
+    pthread_setspecific(process_memory.ends, &thread_memory);
+    thread_memory.reads_sizes = sizes_are_before_blocks;
 }
 
 /* What all threads have counted since the last reset. Those that go on counting are read as they are. */

@@ -42,6 +42,20 @@ static PyTypeObject Position_Type = {
 
 /* Recorder. */
 
+/* One that no recorder has, or -1. */
+static int
+free_mark(void)
+{
+    for (int mark = 0; mark < HIGH_MARKS; mark++) {
+        const Recorder *holder = alive_recorders;
+        while (holder != NULL && holder->mark != mark)
+            holder = holder->next_alive;
+        if (holder == NULL)
+            return mark;
+    }
+    return -1;
+}
+
 static PyObject *
 recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
@@ -66,6 +80,7 @@ recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    self->mark = free_mark();
     self->next_alive = alive_recorders;
     alive_recorders = self;
     return (PyObject *)self;

@@ -8,6 +8,7 @@
 typedef struct {
     uint64_t now_ns;
     int counted; /* the kinds of allocations that were */
+    int has_peaks;
 } Survey;
 
 static int
@@ -56,7 +57,8 @@ note_open(Recorder *recorder, uint64_t now_ns, int note)
     for (Py_ssize_t i = 0; i < recorder->strand_count; i++) {
         Strand *strand = recorder->strands[i];
         uint64_t end_ns = strand->ended ? strand->ended_ns : now_ns;
-        for (Py_ssize_t k = 1; k <= strand->depth; k++) {
+        for (Py_ssize_t k = strand->depth; k > 0; k--) {
+            frame_end_memory(&strand->frames[k]); /* so far */
             Frame *frame = &strand->frames[k];
             Node *node = frame->node;
             int counts = !frame->ghost && end_ns > frame->slice_start_ns;
@@ -101,7 +103,7 @@ flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, const Survey *survey, 
     int tensors = survey->counted & COUNTS_TENSORS, heap = survey->counted & COUNTS_HEAP,
         python = survey->counted & COUNTS_PYTHON;
     PyObject *raw = Py_BuildValue(
-        "(nOKKKLLKLNLLLLLLLL)", parent, node->name, (unsigned long long)node->calls,
+        "(nOKKKLLKLNLLLLLLLLL)", parent, node->name, (unsigned long long)node->calls,
         (unsigned long long)(node->open_calls + node->open_now),
         (unsigned long long)(node->total_ns + node->open_total_ns),
         node->calls ? (long long)node->min_ns : -1LL, node->calls ? (long long)node->max_ns : -1LL,
@@ -110,7 +112,8 @@ flatten(Node *node, Py_ssize_t parent, Py_ssize_t strand, const Survey *survey, 
         tensors ? (long long)inside->tensors.bytes : -1LL, tensors ? (long long)inside->tensors.calls : -1LL,
         heap ? (long long)inside->heap.bytes : -1LL, heap ? (long long)inside->heap.calls : -1LL,
         heap ? (long long)inside->freed_bytes : -1LL, heap ? (long long)inside->kept_bytes : 0LL,
-        python ? (long long)inside->python.bytes : -1LL, python ? (long long)inside->python.calls : -1LL);
+        python ? (long long)inside->python.bytes : -1LL, python ? (long long)inside->python.calls : -1LL,
+        heap && survey->has_peaks ? (long long)node->peak_bytes : -1LL);
     if (raw == NULL)
         return -1;
     int failed = PyList_Append(nodes, raw);
@@ -170,12 +173,12 @@ recorder_snapshot(Recorder *self, PyObject *nothing)
     uint64_t now_ns = recorder_now_ns(self);
     /* No collection may run Python code between noting what is open and reading it. */
     int collecting = PyGC_Disable();
-    note_open(self, now_ns, 1);
     for (Py_ssize_t i = 0; i < self->strand_count; i++) {
         strand_charge_if_own(self->strands[i]);
         sum_allocations(self->strands[i]->root);
     }
-    Survey survey = {.now_ns = now_ns, .counted = self->counted_kinds};
+    note_open(self, now_ns, 1);
+    Survey survey = {.now_ns = now_ns, .counted = self->counted_kinds, .has_peaks = self->mark >= 0};
     PyObject *strands = recorder_strands_as_list(self, &survey);
     note_open(self, now_ns, 0);
     if (collecting)

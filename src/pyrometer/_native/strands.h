@@ -19,9 +19,22 @@ strand_charge(Strand *strand)
         Py_ssize_t top = strand->depth;
         while (strand->frames[top].ghost)
             top--;
-        counters_charge(&strand->frames[top].node->allocated, &strand->counted);
+        Frame *frame = &strand->frames[top];
+        counters_charge(&frame->node->allocated, &strand->counted);
+        int64_t highest_bytes = LIKELY(strand->mark >= 0) ? take_highest(strand->mark) : 0;
+        if (highest_bytes > frame->highest_bytes)
+            frame->highest_bytes = highest_bytes;
     }
     strand->counted = thread_memory.counters;
+}
+
+/* The calling thread begins to record here. */
+static inline void
+strand_begin_counting(Strand *strand)
+{
+    strand->counted = thread_memory.counters;
+    if (strand->mark >= 0)
+        take_highest(strand->mark);
 }
 
 /* The counters of another thread cannot be read: what it allocated since its last scope is not seen. */
@@ -54,6 +67,17 @@ frame_end_slice(Frame *frame, uint64_t now_ns)
         shared_leave(frame->node->shared, now_ns);
 }
 
+/* What a call held at most goes to its node, and is in what the call around it held. */
+static inline void
+frame_end_memory(Frame *frame)
+{
+    if (UNLIKELY(frame->ghost))
+        return;
+    node_raise_peak(frame->node, frame->highest_bytes - frame->begin_bytes);
+    if (frame[-1].highest_bytes < frame->highest_bytes)
+        frame[-1].highest_bytes = frame->highest_bytes;
+}
+
 /* A new frame on top, or NULL without memory. */
 static inline Frame *
 strand_push(Strand *strand, Node *node, PyObject *owner)
@@ -70,6 +94,7 @@ strand_push(Strand *strand, Node *node, PyObject *owner)
     Frame *frame = &strand->frames[++strand->depth];
     frame->node = node;
     frame->owner = owner;
+    frame->begin_bytes = frame->highest_bytes = strand->counted.kept_bytes;
     frame->active_ns = 0;
     frame->absorbed = 0;
     frame->passed_for = NULL;
@@ -101,6 +126,7 @@ strand_pop(Strand *strand, uint64_t now_ns, int completed)
     Frame *frame = &strand->frames[strand->depth--];
     strand_log(strand, frame, now_ns);
     frame_end_slice(frame, now_ns);
+    frame_end_memory(frame);
     if (LIKELY(completed))
         node_record_call(frame->node, frame->active_ns);
     else
@@ -188,13 +214,14 @@ strand_new(Recorder *recorder, unsigned long thread_id, PyObject *thread_name, N
     }
     frames[0].node = root;
     strand->recorder = recorder;
+    strand->mark = recorder->mark;
     strand->thread_id = thread_id;
     strand->thread_name = Py_NewRef(thread_name);
     strand->parent = parent;
     strand->root = root;
     strand->frames = frames;
     strand->capacity = 8;
-    strand->counted = thread_memory.counters;
+    strand_begin_counting(strand);
     strand->threads = 1;
     return strand;
 }
@@ -359,7 +386,7 @@ recorder_add_strand(Recorder *recorder, unsigned long thread_id, PyObject *threa
             strand->parent == parent) {
             strand->ended = 0;
             strand->outer = NULL;
-            strand->counted = thread_memory.counters;
+            strand_begin_counting(strand);
             return strand;
         }
     }

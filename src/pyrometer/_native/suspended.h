@@ -131,6 +131,8 @@ recorder_take_off(Recorder *recorder, Strand *strand, Py_ssize_t index, uint64_t
         Frame *frame = &strand->frames[index + i];
         strand_log(strand, frame, now_ns);
         frame_end_slice(frame, now_ns);
+        frame_end_memory(frame);
+        frame->begin_bytes = strand->counted.kept_bytes - frame->begin_bytes;
         frame->suspended_at_ns = now_ns;
         frame->node->references += !frame->ghost;
         held[i] = frame->owner;
@@ -210,6 +212,7 @@ recorder_resume(Recorder *recorder, PyObject *owner, int dying)
         frame->dying = dropped;
         frame->active_ns = kept->active_ns;
         frame->absorbed = kept->absorbed;
+        frame->begin_bytes -= kept->begin_bytes;
         frame_begin_slice(frame, now_ns);
     }
     Py_DECREF(segment->weak);

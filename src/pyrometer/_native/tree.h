@@ -77,6 +77,7 @@ typedef struct Node {
     Shared *parallel_children;  /* where threads started here share their wall time */
     uint64_t calls, open_calls, total_ns, min_ns, max_ns, suspended_ns;
     Counters allocated;         /* by its own code; the children's are theirs */
+    int64_t peak_bytes;         /* the most one call has held, over what its thread had when it began */
     uint64_t open_now, open_total_ns, open_suspended_ns; /* used while a snapshot is taken */
     Counters allocated_inside; /* the children's included; used while a snapshot is taken */
     Py_ssize_t snapshot_strand, snapshot_index;
@@ -90,6 +91,9 @@ typedef struct {
     Node *node;
     PyObject *owner; /* strong while on a strand; none while suspended */
     uint64_t slice_start_ns, active_ns, suspended_at_ns;
+    /* What the thread kept when the call began, and the most since, but for calls still open inside it;
+     * begin_bytes of a suspended one: what it holds. */
+    int64_t begin_bytes, highest_bytes;
     uint64_t absorbed;
     /* The delegate that throw() went straight to, compared only: resumed for it, suspended with it. */
     PyObject *passed_for;
@@ -113,6 +117,7 @@ typedef struct Strand {
     Py_ssize_t depth, capacity;
     Py_ssize_t owned; /* frames that have an owner */
     Counters counted; /* the thread's counters when they were last looked at here */
+    int mark;         /* the recorder's */
     uint64_t entries;
     uint64_t threads;
     int ended;
@@ -320,6 +325,13 @@ node_record_call(Node *node, uint64_t duration_ns)
     histogram_add(&node->histogram, bucket_of(duration_ns), 1);
 }
 
+static inline void
+node_raise_peak(Node *node, int64_t peak_bytes)
+{
+    if (UNLIKELY(peak_bytes > node->peak_bytes))
+        node->peak_bytes = peak_bytes;
+}
+
 /* Child lookup. */
 
 static inline int
@@ -396,6 +408,7 @@ node_absorb(Strand *strand, Node *node, Node *twin)
     node->total_ns += twin->total_ns;
     node->suspended_ns += twin->suspended_ns;
     counters_add(&node->allocated, &twin->allocated);
+    node_raise_peak(node, twin->peak_bytes);
     for (uint32_t i = 0; i < twin->histogram.capacity; i++)
         if (twin->histogram.keys[i])
             histogram_add(&node->histogram, twin->histogram.keys[i] - 1u, twin->histogram.counts[i]);

@@ -8,15 +8,16 @@ OTHER = "(other)"
 # A node as snapshot() gives it: parent index (-1 at the top), name, calls, open calls, total,
 # min, max, suspended, wall (-1 where not parallel), ((bucket, calls), ...), then what was allocated:
 # bytes and calls of torch's tensors, bytes and calls of the rest of the heap, bytes freed, bytes kept,
-# bytes and calls of small Python objects (-1 where not counted, as always by the twin; kept: 0).
+# bytes and calls of small Python objects, the most one call held (-1 where not counted, as always by
+# the twin; kept: 0).
 RawNode = tuple[
     int, str, int, int, int, int, int, int, int, tuple[tuple[int, int], ...],
-    int, int, int, int, int, int, int, int,
+    int, int, int, int, int, int, int, int, int,
 ]  # fmt: skip
 # A strand: thread id, thread name, (strand, node) of the parent or None, threads folded, nodes.
 RawStrand = tuple[int, str, tuple[int, int] | None, int, list[RawNode]]
 
-_UNCOUNTED = (-1, -1, -1, -1, -1, 0, -1, -1)
+_UNCOUNTED = (-1, -1, -1, -1, -1, 0, -1, -1, -1)
 
 
 def bucket_of(duration_ns: int) -> int:

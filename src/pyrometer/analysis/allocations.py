@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pyrometer.analysis.held_memory import HeldMemory, build_held_memory
 from pyrometer.record.allocations import AllocationSites, PhaseAllocations, ProcessAllocations, SampledBytes
 from pyrometer.record.run import Run
 from pyrometer.record.values import ScopeNode, Strand
@@ -64,6 +65,8 @@ class AllocationResults:
     steps: int
     spots: tuple[AllocationSpot, ...]
     """Of phases and modules, most bytes first; then of scopes."""
+    held: tuple[HeldMemory, ...]
+    """The same operations, each with all that was called inside it; most bytes first."""
     lines: tuple[AllocatingLine, ...]
     sampled_bytes: int | None
     """One sample stands for so many; None where no lines were noted."""
@@ -91,6 +94,7 @@ def build_allocations(run: Run) -> AllocationResults | None:
             *_spots(_own_parts(calls, ("phase", "module")), whole, steps),
             *_spots(_own_parts(run.strands, ("scope", "scope")), whole, steps),
         ),
+        held=build_held_memory(run),
         lines=() if sites is None else _lines(sites),
         sampled_bytes=None if sites is None else sites.sampled_bytes,
         bytes_without_python=0 if sites is None else _estimate(sites, *_parts(sites.without_python)),

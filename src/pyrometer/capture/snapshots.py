@@ -84,7 +84,7 @@ def _child_losses() -> tuple[Loss, ...]:
 def _node(raw: "RawNode") -> ScopeNode:
     parent, name, calls, open_calls, total_ns, min_ns, max_ns, suspended_ns, wall_ns, buckets = raw[:10]
     allocated_bytes, allocations, heap_bytes, heap_allocations, freed_bytes, kept_bytes = raw[10:16]
-    python_bytes, python_allocations = raw[16:]
+    python_bytes, python_allocations, peak_bytes = raw[16:]
     counts_heap, counts_objects = heap_allocations >= 0, python_allocations >= 0
     return ScopeNode(
         name=name,
@@ -102,6 +102,7 @@ def _node(raw: "RawNode") -> ScopeNode:
         heap_allocations=heap_allocations if counts_heap else None,
         freed_bytes=freed_bytes if counts_heap else None,
         kept_bytes=kept_bytes if counts_heap else None,
+        peak_bytes=None if peak_bytes < 0 else peak_bytes,
         python_bytes=python_bytes if counts_objects else None,
         python_allocations=python_allocations if counts_objects else None,
         buckets=buckets,

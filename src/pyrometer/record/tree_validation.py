@@ -85,6 +85,8 @@ def _node_problems(node: ScopeNode, index: int, place: str) -> Iterator[Problem]
             together = f"{', '.join(fields[:-1])} and {fields[-1]}"
             all_or_none = "both or neither" if len(fields) == 2 else "all or none"
             yield Problem(place=place, text=f"{together} must be there {all_or_none}")
+    if node.peak_bytes is not None and node.kept_bytes is None:
+        yield Problem(place=place, text="peak_bytes cannot be there without kept_bytes")
 
 
 def _sum_problems(strand: Strand, place: str) -> Iterator[Problem]:

@@ -53,6 +53,8 @@ class ScopeNode(Value, frozen=True, kw_only=True):
     """Bytes freed inside, of tensors too; as large as the blocks were."""
     kept_bytes: SignedCount | None = None
     """Allocated inside less freed inside, as large as the blocks are; negative when more was freed."""
+    peak_bytes: Count | None = None
+    """The most that one call held at once, over what its thread held when it began, as ``kept_bytes``."""
     python_bytes: Count | None = None
     """Bytes of Python objects up to 512 bytes each; set together with ``python_allocations``."""
     python_allocations: Count | None = None

@@ -8,6 +8,7 @@ from pyrometer.analysis.allocations import (
     AllocationSpot,
     phase_bytes,
 )
+from pyrometer.analysis.held_memory import HeldMemory
 from pyrometer.record.allocations import PhaseAllocations
 from pyrometer.report.blocks import Block, Column, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import Style, write_known
@@ -16,12 +17,17 @@ from pyrometer.report.torch_wording import format_figure
 from pyrometer.units import format_bytes, format_count, format_share
 
 _MOST_LINES = 10
+_MOST_HELD = 10
 _LONGEST_NAME = 60
 _SMALLEST_SHARE = 0.001
 
 _SPOTS = (
     "Bytes of tensors and of the rest of the heap by its own code, in all; what an operation calls has rows "
     "of its own."
+)
+_HELD = (
+    "With all that is called inside, on the same thread. Kept: allocated less freed, in all. Peak: the most "
+    "one call held at once, over what its thread held when it began."
 )
 _TWICE = "Scopes count the same bytes as phases and modules do, once more."
 
@@ -43,6 +49,15 @@ def build_allocation_sections(
             blocks=(
                 _spots(spots[:top], style),
                 *notes([*_about(spots), *_not_shown(len(spots[top:]), "operation")]),
+            ),
+        )
+    held = [each for each in results.held if each.kind != "phase"]
+    if held:
+        yield Section(
+            title="Memory of modules and scopes",
+            blocks=(
+                _held(held[: min(top, _MOST_HELD)], style),
+                *notes([_HELD, *_not_shown(len(held[min(top, _MOST_HELD) :]), "operation")]),
             ),
         )
     if results.lines:
@@ -83,13 +98,45 @@ def _phases(phases: Sequence[PhaseAllocations], style: Style) -> Table:
                 style.size(phase.heap_bytes),
                 style.count(phase.heap_allocations + (phase.tensor_allocations or 0)),
                 style.size(phase.freed_bytes),
-                f"{'-' if phase.kept_bytes < 0 else ''}{style.size(abs(phase.kept_bytes))}",
+                _change(phase.kept_bytes, style),
                 style.size(phase.peak_bytes),
             ),
         )
         for phase in sorted(phases, key=phase_bytes, reverse=True)
     )
     return Table(names="phase", columns=columns, rows=rows)
+
+
+def _change(size: int, style: Style) -> str:
+    return f"{'-' if size < 0 else ''}{style.size(abs(size))}"
+
+
+def _held(held: Sequence[HeldMemory], style: Style) -> Table:
+    columns = (
+        Column(heading="what", left=True),
+        Column(heading="calls", dropped=2),
+        Column(heading="allocated"),
+        Column(heading="allocs", spelled="allocations", dropped=1),
+        Column(heading="freed"),
+        Column(heading="kept"),
+        Column(heading="peak", spelled="peak of a call"),
+    )
+    rows = tuple(
+        Row(
+            name=each.name,
+            cells=(
+                each.kind,
+                style.count(each.calls),
+                style.size(each.bytes),
+                style.count(each.allocations),
+                style.size(each.freed_bytes),
+                _change(each.kept_bytes, style),
+                write_known(each.peak_bytes, style.size),
+            ),
+        )
+        for each in held
+    )
+    return Table(names="operation", columns=columns, rows=rows)
 
 
 def _about(spots: Sequence[AllocationSpot]) -> Iterator[str]:

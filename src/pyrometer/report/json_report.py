@@ -41,6 +41,8 @@ is ``null``. The text is plain ASCII.
     ``python_bytes``, ``python_allocations`` (null unless asked for), and the same by phase in ``phases``;
     ``spots``: ``kind`` (phase, module, scope), ``name``, ``bytes``, ``tensor_bytes``, ``allocations``,
     ``share``, ``bytes_per_allocation``, ``allocations_per_step``, of its own code, over ``steps``;
+    ``held``, of the same with all that is called inside: ``kind``, ``name``, ``calls``, ``bytes``,
+    ``tensor_bytes``, ``allocations``, ``freed_bytes``, ``kept_bytes``, ``peak_bytes``;
     ``lines``: ``function``, ``file``, ``line``, ``bytes``, ``error_bytes``, ``share``, ``samples``,
     ``large_allocations``, ``mostly_in``; ``sampled_bytes``, ``bytes_without_python``, ``bytes_missed``.
 ``counters``
