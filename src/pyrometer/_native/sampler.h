@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -80,6 +81,7 @@ typedef struct Sampler {
     SampledThread threads[MAX_SAMPLED_THREADS];
     size_t thread_count;
     int status_files; /* that are kept open */
+    cpu_set_t busy;   /* processors on which threads have run since the tick before */
     unsigned long thread_ids[MAX_THREADS_APART + 1]; /* of the threads seen, by number; 0 of the last */
     uint64_t ran_ns[MAX_THREADS_APART + 1]; /* by their own clocks */
     size_t seen_count;
@@ -216,14 +218,27 @@ add_frame(Sampler *sampler, uint32_t parent, uint32_t code, const _Py_CODEUNIT *
     return stack_tree_node(&sampler->tree, parent, code, code_line(&sampler->codes.entries[code], instruction));
 }
 
+static void
+look_at_status(Sampler *sampler, SampledThread *thread, int has_run)
+{
+    int processor;
+    sampler->status_files -= thread->status_file.number != 0;
+    thread->is_running = thread_is_running(&thread->status_file, thread->native_id,
+                                           has_run && sampler->status_files < MAX_STATUS_FILES, &processor);
+    sampler->status_files += thread->status_file.number != 0;
+    if (has_run && processor >= 0 && processor < CPU_SETSIZE)
+        CPU_SET(processor, &sampler->busy);
+}
+
 /* Puts the thread's stack into the tree. The number of its frames, or UNREADABLE. */
 static int
-read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied)
+read_stack(Sampler *sampler, SampledThread *thread, const PyThreadState *copied, int has_run)
 {
     int count = read_frames(sampler, copied, thread->address);
+    /* Before all else: the thread goes on, and may soon run, wait or stand elsewhere. */
+    look_at_status(sampler, thread, has_run);
     if (count <= 0)
         return count;
-    /* Before all else: the thread goes on, and may soon stand elsewhere. */
     find_places(&sampler->reader, &sampler->tree, sampler->known_nodes, sampler->recorders, thread->standings,
                 thread->thread_id, thread->places);
     if (!find_codes(sampler, count))
@@ -309,15 +324,6 @@ add_sample(Sampler *sampler, SampledThread *thread, uint64_t wall_ns, int is_run
 }
 
 static void
-look_at_status(Sampler *sampler, SampledThread *thread, int has_run)
-{
-    sampler->status_files -= thread->status_file.number != 0;
-    thread->is_running = thread_is_running(&thread->status_file, thread->native_id,
-                                           has_run && sampler->status_files < MAX_STATUS_FILES);
-    sampler->status_files += thread->status_file.number != 0;
-}
-
-static void
 sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadState *copied, uint64_t now_ns)
 {
     SampledThread *thread = find_thread(sampler, address, copied);
@@ -330,8 +336,7 @@ sample_thread(Sampler *sampler, const PyThreadState *address, const PyThreadStat
     /* One that has rested for long most likely rests where it did. */
     if (is_first || thread->rested < RESTS_LONG || thread->rested % RESTS_LONG == 0 ||
         thread->frames == UNREADABLE) {
-        thread->frames = read_stack(sampler, thread, copied);
-        look_at_status(sampler, thread, !is_first && has_run);
+        thread->frames = read_stack(sampler, thread, copied, !is_first && has_run);
     }
     if (thread->frames == UNREADABLE && !is_first) {
         sampler->dropped++;
@@ -399,6 +404,7 @@ sample_all(Sampler *sampler)
 {
     CopiedState copied;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    CPU_ZERO(&sampler->busy);
     read_known_states(sampler);
     const PyThreadState *state = PyInterpreterState_ThreadHead(sampler->interpreter);
     for (int i = 0; state != NULL && i < MAX_SAMPLED_THREADS; i++) {
@@ -444,11 +450,29 @@ ask_for_short_slices(void)
         syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
+/* A thread that sleeps for a time is woken up to 50 us early if its processor has an interrupt then. So
+ * where ours comes on that processor, too many looks would see it awake; and one that runs there would be
+ * put off by us. If another processor is free, we go there, and are most likely woken there. */
+static void
+keep_off_busy_processors(const Sampler *sampler)
+{
+    int own = sched_getcpu();
+    cpu_set_t allowed, quiet;
+    if (own < 0 || own >= CPU_SETSIZE || !CPU_ISSET(own, &sampler->busy) ||
+        sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    CPU_AND(&quiet, &allowed, &sampler->busy);
+    CPU_XOR(&quiet, &allowed, &quiet);
+    if (CPU_COUNT(&quiet) > 0 && sched_setaffinity(0, sizeof quiet, &quiet) == 0)
+        sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 static void *
 sampler_work(void *argument)
 {
     Sampler *sampler = argument;
     ask_for_short_slices();
+    prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0); /* not when other threads are due, but when we are */
     pthread_mutex_lock(&sampler->lock);
     while (!sampler->stopping) {
         uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + next_wait_ns(sampler);
@@ -456,8 +480,10 @@ sampler_work(void *argument)
         int woken = 0;
         while (!sampler->stopping && woken == 0)
             woken = pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until);
-        if (!sampler->stopping)
+        if (!sampler->stopping) {
             sample_all(sampler);
+            keep_off_busy_processors(sampler);
+        }
         sampler->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     }
     pthread_mutex_unlock(&sampler->lock);
