@@ -41,6 +41,7 @@ class Seen:
     thread: int = 0
     leaf: int | None = None
     call: tuple[int, int] | None = None
+    scope: tuple[int, int] | None = None
 
 
 class _Builder:
@@ -73,7 +74,7 @@ def stack_samples(
             Observation(
                 stack=builder.stack(seen.stack),
                 thread=seen.thread,
-                scope=None,
+                scope=seen.scope,
                 call=seen.call,
                 leaf=seen.leaf,
                 samples=whole // INTERVAL_MS,

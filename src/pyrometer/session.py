@@ -114,7 +114,9 @@ def record_run(
     samples, samples_lost = _record_samples(strands, seen)
     samples = kept(samples)
     torch = None if seen is None else kept(seen.run)
-    hook_ns, seen_losses = (None, None) if seen is None else (seen.hook_ns, seen.losses)
+    hook_ns, window_ns, seen_losses = (
+        (None, 0, None) if seen is None else (seen.hook_ns, seen.window_ns, seen.losses)
+    )
     del seen
     return msgspec.structs.replace(
         facts,
@@ -135,6 +137,7 @@ def record_run(
             startup_ns=facts.cost.startup_ns,
             checkpoint_ns=checkpoint_ns,
             hook_ns=hook_ns,
+            window_ns=window_ns,
         ),
     )
 

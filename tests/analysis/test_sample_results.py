@@ -53,7 +53,7 @@ def test_a_function_that_calls_itself_counts_once(stack: str) -> None:
 def test_the_time_is_split_into_python_native_and_waiting() -> None:
     results = results_of(stack_samples(*STACKS, threads=THREADS))
     parts = results.overall.parts
-    assert (parts.python_ns, parts.native_ns, parts.waiting_ns) == (2_940 * MS, 4_800 * MS, 10_400 * MS)
+    assert (parts.python_ns, parts.native_ns, parts.waiting_ns) == (2_890 * MS, 4_800 * MS, 10_400 * MS)
     assert [thread.name for thread in results.threads] == ["MainThread", "loader"]
     assert results.threads[1].parts.waiting_ns == 8_900 * MS
     assert sum((thread.parts for thread in results.threads), NOTHING) == parts
@@ -73,13 +73,50 @@ def test_the_time_is_split_by_phase_and_what_is_in_none() -> None:
     ]
 
 
+def test_and_by_the_innermost_module_and_scope() -> None:
+    run = make_run(make_strand(make_node("step", 900)), torch=make_torch_run())
+    assert run.torch is not None
+    module = run.torch.calls[0].nodes[1]
+    assert module.parent is not None
+    samples = stack_samples(
+        Seen(stack="main", python=100),
+        Seen(stack="main", native=200, call=(0, 0), scope=(0, 0)),
+        Seen(stack="main", waiting=300, call=(0, 1), scope=(0, 0)),
+    )
+    results = results_of(samples, run)
+    assert [(split.name, split.parts.wall_ns) for split in results.scopes] == [
+        ("step", 500 * MS),
+        ("outside any scope", 100 * MS),
+    ]
+    assert [(split.name, split.parts.wall_ns) for split in results.modules] == [
+        ("in no module", 300 * MS),
+        (module.name, 300 * MS),
+    ]
+    for splits in (results.scopes, results.modules):
+        assert sum((split.parts for split in splits), NOTHING) == results.overall.parts
+
+
+def test_without_scopes_or_modules_there_is_no_split_by_them() -> None:
+    results = results_of(stack_samples(Seen(stack="main", python=100)))
+    assert (results.scopes, results.modules, results.phases) == ((), (), ())
+
+
+def test_what_the_profiler_does_itself_is_told_apart() -> None:
+    results = results_of(stack_samples(*STACKS, threads=THREADS))
+    assert results.profiler.cpu_ns > 0
+    assert results.profiler.samples + results.overall.parts.samples == stack_samples(*STACKS).samples
+    assert results.samples == results.overall.parts.samples == results.recorded.samples
+    assert not any(Note.PROFILER in function.notes and function.own.samples for function in results.functions)
+    drawn = {results.tree.frames[frame].name for frame in results.tree.frame_of}
+    assert "settle" not in drawn
+
+
 def test_notes_say_whose_code_it_is_and_what_it_does() -> None:
     results = results_of(stack_samples(*STACKS, threads=THREADS))
     notes = {function.name: function.notes for function in results.functions}
     assert notes["Linear.forward"] == (Note.TORCH, Note.NATIVE)
     assert notes["norm"] == (Note.LIBRARY, Note.NATIVE)
     assert notes["Condition.wait"] == (Note.STDLIB, Note.WAITS)
-    assert notes["settle"] == (Note.PROFILER,)
     assert notes["step"] == ()
 
 

@@ -180,6 +180,85 @@ def test_each_kind_of_step_has_a_window_of_its_own() -> None:
     assert calls_of(kinds["forward"], "AddmmBackward0") == 0
 
 
+def train_and_evaluate(model: Any, *, every: int, steps: int) -> None:
+    import torch
+
+    def after_step() -> None:
+        counted[0] += 1
+        if counted[0] % every == 0:
+            with torch.no_grad():
+                model(torch.ones(4, 16))
+
+    counted = [0]
+    train(model, loader(steps), after_step=after_step)
+
+
+def test_steps_that_come_one_at_a_time_get_no_window_nor_disturb_others() -> None:
+    with pyrometer.profile():
+        train_and_evaluate(net(), every=10, steps=90)
+    assert [window.kind for window in operators().windows] == ["training"]
+    assert operators().left_out_steps == 8
+
+
+def test_kinds_that_take_turns_have_a_window_each() -> None:
+    with pyrometer.profile():
+        train_and_evaluate(net(), every=1, steps=40)
+    windows = {window.kind: window for window in operators().windows}
+    assert {kind: window.steps for kind, window in windows.items()} == {"training": 5, "forward": 5}
+    assert calls_of(windows["training"], "AddmmBackward0") == 2 * 5
+    assert calls_of(windows["forward"], "AddmmBackward0") == 0
+
+
+def test_a_kind_for_which_no_step_comes_in_time_is_given_up() -> None:
+    import torch
+
+    model = net()
+    with pyrometer.profile():
+        for _ in range(8):
+            with torch.no_grad():
+                for _ in range(4):
+                    model(torch.ones(4, 16))
+            train(model, loader(20))
+    (window,) = operators().windows
+    assert window.kind == "training"
+    # Three tries: two steps of the kind, one more of others than there may be, and the one after.
+    assert operators().left_out_steps <= 8 + 3 * (2 + 5 + 1)
+
+
+def test_opening_and_closing_a_window_is_in_no_figure_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    from pyrometer import session
+    from pyrometer.capture.torch_kineto import KinetoSession
+
+    true_stop = KinetoSession.stop
+
+    def slow_stop(self: KinetoSession) -> Any:
+        until_ns = time.perf_counter_ns() + 20_000_000
+        bytearray(64 * 1024 * 1024)
+        while time.perf_counter_ns() < until_ns:
+            pass
+        return true_stop(self)
+
+    monkeypatch.setattr(KinetoSession, "stop", slow_stop)
+    began_ns = time.perf_counter_ns()
+    with pyrometer.profile():
+        with pyrometer.scope("epoch"):
+            train(net(), loader(20))
+        run = session._run_so_far()
+    elapsed_ns = time.perf_counter_ns() - began_ns
+    (epoch,) = [node for node in run.scopes() if node.name == "epoch"]
+    # For shapes and for times, 20 ms each.
+    assert run.cost.window_ns > 2 * 20_000_000
+    assert epoch.total_ns + run.cost.window_ns < elapsed_ns
+    assert run.profiled_ns + run.cost.window_ns < elapsed_ns
+    assert run.cost.hook_ns is not None
+    if run.allocations is not None and epoch.heap_bytes is not None:
+        assert epoch.heap_bytes < 64 * 1024 * 1024
+        assert run.allocations.heap_bytes < 64 * 1024 * 1024
+        assert run.allocations.peak_bytes < 64 * 1024 * 1024
+
+
 def test_steady_steps_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyrometer.capture.torch_operators._ALIKE", 0.0)
     with pyrometer.profile():

@@ -103,16 +103,16 @@ def test_frames_are_as_wide_as_their_share_of_the_cpu_time() -> None:
         rect = frame.find(f"{SVG}rect")
         if rect is not None and frame.find(f"{SVG}title") is not None:
             widths[(frame.findtext(f"{SVG}title") or "").partition(":")[0]] = float(rect.get("width") or 0)
-    assert widths["load_batch"] / widths["all"] == pytest.approx(940 / 7_740, abs=0.001)
-    assert widths["Linear.forward"] / widths["all"] == pytest.approx(4_300 / 7_740, abs=0.001)
+    assert widths["load_batch"] / widths["all"] == pytest.approx(940 / 7_690, abs=0.001)
+    assert widths["Linear.forward"] / widths["all"] == pytest.approx(4_300 / 7_690, abs=0.001)
 
 
 def test_the_data_holds_every_frame_with_both_times_and_the_samples() -> None:
     data = data_of(draw(sampled_run()))
     nodes = [data["nodes"][at : at + 5] for at in range(0, len(data["nodes"]), 5)]
-    assert sum(node[2] for node in nodes) == 1_814
-    assert sum(node[3] for node in nodes) == 7_740_000_000
-    assert sum(node[4] for node in nodes) == 18_140_000_000
+    assert sum(node[2] for node in nodes) == 1_809
+    assert sum(node[3] for node in nodes) == 7_690_000_000
+    assert sum(node[4] for node in nodes) == 18_090_000_000
     assert {"cblas_sgemm", "waiting", "<module> train"} <= {frame[0] for frame in data["frames"]}
 
 

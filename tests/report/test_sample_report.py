@@ -109,7 +109,7 @@ def test_few_samples_are_called_few() -> None:
 
 def test_top_sets_how_many_functions_are_shown() -> None:
     text = render_terminal(sampled_run(), functions=True, top=2)
-    assert "… 10 other functions" in text
+    assert "… 9 other functions" in text
     report = json.loads(render_json(sampled_run(), top=2))
     assert len(report["samples"]["functions"]) == 2
     assert report["samples"]["functions_not_shown"] == 10

@@ -33,6 +33,12 @@ typedef struct {
 
 enum { UNKNOWN_THREAD = 0, KNOWN_THREAD, ENDED_THREAD };
 
+/* How a thread stood when it began work of the profiler's, to which it returns. */
+typedef struct {
+    Counters counters;
+    int64_t until_sample;
+} BeforeOwnWork;
+
 /* What nearly every allocation looks at comes first, in one line of the cache. */
 typedef struct {
     _Alignas(64) int64_t until_sample; /* bytes to go */
@@ -43,6 +49,7 @@ typedef struct {
     Counters counters;
     /* The most kept_bytes has been since whoever holds the mark last looked, told as what is live is. */
     int64_t highest[HIGH_MARKS];
+    BeforeOwnWork *before_own_work; /* NULL while it is at the program's */
 } ThreadMemory;
 
 THREAD_LOCAL ThreadMemory thread_memory;
@@ -64,6 +71,7 @@ typedef struct {
     size_t thread_count, thread_capacity;
     Counters ended, before; /* before: what does not count, since the last reset */
     int64_t live_bytes, peak_bytes, phase_peak_bytes;
+    int64_t own_bytes; /* that the profiler's own work keeps; never less than 0 */
 } ProcessMemory;
 
 static ProcessMemory process_memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -126,7 +134,7 @@ static inline void
 tell_kept(void)
 {
     int64_t change = thread_memory.counters.kept_bytes - thread_memory.told_bytes;
-    if (change == 0)
+    if (change == 0 || thread_memory.before_own_work != NULL)
         return;
     thread_memory.told_bytes = thread_memory.counters.kept_bytes;
     int64_t live = __atomic_add_fetch(&process_memory.live_bytes, change, __ATOMIC_RELAXED);
@@ -159,6 +167,51 @@ take_phase_peak(void)
 
 /* Threads. */
 
+/* What counts of a thread's counters. */
+static inline const Counters *
+program_counters(const ThreadMemory *thread)
+{
+    return thread->before_own_work == NULL ? &thread->counters : &thread->before_own_work->counters;
+}
+
+/* What the calling thread allocates and frees from now on is the profiler's: it is not counted. Called
+ * with the GIL. Whether it was not so already. */
+static int
+begin_own_work(void)
+{
+    BeforeOwnWork *before = thread_memory.before_own_work == NULL ? malloc(sizeof *before) : NULL;
+    if (before == NULL)
+        return 0;
+    tell_kept();
+    *before = (BeforeOwnWork){thread_memory.counters, thread_memory.until_sample};
+    thread_memory.before_own_work = before;
+    return 1;
+}
+
+/* What the profiler's own work has freed beyond what it had allocated was counted as allocated: notes that
+ * torch's profiler makes inside the program's operators. So it counts as freed. */
+static void
+end_own_work(void)
+{
+    BeforeOwnWork *before = thread_memory.before_own_work;
+    if (before == NULL)
+        return;
+    pthread_mutex_lock(&process_memory.lock);
+    int64_t own_bytes = process_memory.own_bytes + thread_memory.counters.kept_bytes - before->counters.kept_bytes;
+    process_memory.own_bytes = own_bytes > 0 ? own_bytes : 0;
+    thread_memory.counters = before->counters;
+    thread_memory.until_sample = before->until_sample;
+    thread_memory.before_own_work = NULL;
+    if (own_bytes < 0) {
+        thread_memory.counters.events++;
+        thread_memory.counters.freed_bytes += (uint64_t)-own_bytes;
+        thread_memory.counters.kept_bytes += own_bytes;
+    }
+    pthread_mutex_unlock(&process_memory.lock);
+    tell_kept();
+    free(before);
+}
+
 static void
 memory_of_thread_ended(void *thread)
 {
@@ -170,8 +223,10 @@ memory_of_thread_ended(void *thread)
             process_memory.threads[i] = process_memory.threads[--process_memory.thread_count];
             break;
         }
-    counters_add(&process_memory.ended, &thread_memory.counters);
+    counters_add(&process_memory.ended, program_counters(&thread_memory));
     pthread_mutex_unlock(&process_memory.lock);
+    free(thread_memory.before_own_work);
+    thread_memory.before_own_work = NULL;
     memset(&thread_memory.counters, 0, sizeof thread_memory.counters);
     thread_memory.told_bytes = 0;
     thread_memory.state = ENDED_THREAD;
@@ -215,7 +270,7 @@ process_counters(void)
     pthread_mutex_lock(&process_memory.lock);
     Counters sum = process_memory.ended;
     for (size_t i = 0; i < process_memory.thread_count; i++)
-        counters_add(&sum, &process_memory.threads[i]->counters);
+        counters_add(&sum, program_counters(process_memory.threads[i]));
     counters_subtract(&sum, &process_memory.before);
     pthread_mutex_unlock(&process_memory.lock);
     return sum;
@@ -228,6 +283,7 @@ process_memory_reset(void)
     Counters sum = process_counters();
     pthread_mutex_lock(&process_memory.lock);
     counters_add(&process_memory.before, &sum);
+    process_memory.own_bytes = 0;
     pthread_mutex_unlock(&process_memory.lock);
     __atomic_store_n(&process_memory.live_bytes, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&process_memory.peak_bytes, 0, __ATOMIC_RELAXED);
@@ -243,11 +299,12 @@ memory_forked(void)
     pthread_mutex_init(&process_memory.lock, NULL);
     process_memory.thread_count = 0;
     memset(&process_memory.ended, 0, sizeof process_memory.ended);
-    process_memory.before = thread_memory.counters;
+    process_memory.before = *program_counters(&thread_memory);
     if (thread_memory.state == KNOWN_THREAD)
         process_memory.threads[process_memory.thread_count++] = &thread_memory;
     thread_memory.told_bytes = thread_memory.counters.kept_bytes;
     process_memory.live_bytes = process_memory.peak_bytes = process_memory.phase_peak_bytes = 0;
+    process_memory.own_bytes = 0;
     thread_memory.is_sampling = 0;
     allocation_sites_forked();
 }

@@ -331,6 +331,23 @@ recorder_now(Recorder *self, PyObject *nothing)
     return PyLong_FromUnsignedLongLong(recorder_now_ns(self));
 }
 
+/* All open calls begin so much later, so each still has room for what was called inside it. */
+static PyObject *
+recorder_leave_out(Recorder *self, PyObject *duration)
+{
+    uint64_t duration_ns = PyLong_AsUnsignedLongLong(duration);
+    if (duration_ns == (uint64_t)-1 && PyErr_Occurred())
+        return NULL;
+    if (!self->enabled)
+        Py_RETURN_NONE;
+    Strand *strand = recorder_find_strand(self);
+    for (Py_ssize_t depth = strand == NULL ? 0 : strand->depth; depth > 0; depth--)
+        strand->frames[depth].slice_start_ns += duration_ns;
+    if (self->has_home && self->home_thread_id == PyThread_get_thread_ident())
+        self->started_ns += duration_ns;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 recorder_start_log(Recorder *self, PyObject *limit)
 {
@@ -383,6 +400,7 @@ static PyMethodDef recorder_methods[] = {
     {"enter_position", (PyCFunction)recorder_enter_position, METH_O, "From now on the calling thread works for the scope at the position; False if it cannot."},
     {"leave_position", (PyCFunction)recorder_leave_position, METH_NOARGS, "Undo the last enter_position of the calling thread."},
     {"now", (PyCFunction)recorder_now, METH_NOARGS, "What its clock says, in nanoseconds."},
+    {"leave_out", (PyCFunction)recorder_leave_out, METH_O, "leave_out($self, duration_ns, /)\n--\n\nThe calling thread was at work of the profiler's for so long: no time of what it has open."},
     {"start_log", (PyCFunction)recorder_start_log, METH_O, "Keep single calls from now on, so many at most; what was kept is forgotten."},
     {"take_log", (PyCFunction)recorder_take_log, METH_NOARGS, "(calls, how many found no room); those still open end now, and no more are kept."},
     {"snapshot", (PyCFunction)recorder_snapshot, METH_NOARGS, "Everything recorded so far, open scopes included, as plain values."},

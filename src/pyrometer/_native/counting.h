@@ -145,6 +145,25 @@ allocation_totals(PyObject *module, PyObject *nothing)
                          (unsigned long long)counters->python.calls);
 }
 
+PyDoc_STRVAR(begin_own_work_doc,
+"begin_own_work()\n--\n\nFrom now on the calling thread works for the profiler: what it allocates and frees is not counted.\n"
+"False if that was so already.");
+
+static PyObject *
+own_work_begins(PyObject *module, PyObject *nothing)
+{
+    return PyBool_FromLong(begin_own_work());
+}
+
+PyDoc_STRVAR(end_own_work_doc, "end_own_work()\n--\n\nThe calling thread works for the program again.");
+
+static PyObject *
+own_work_ends(PyObject *module, PyObject *nothing)
+{
+    end_own_work();
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 uncounted_libraries(void)
 {
@@ -278,6 +297,8 @@ allocation_sites_seen(PyObject *module, PyObject *nothing)
     {"note_allocation_sites", note_allocation_sites, METH_O, note_allocation_sites_doc},                     \
     {"reset_allocations", reset_allocations, METH_NOARGS, reset_allocations_doc},                            \
     {"allocation_totals", allocation_totals, METH_NOARGS, allocation_totals_doc},                            \
+    {"begin_own_work", own_work_begins, METH_NOARGS, begin_own_work_doc},                                    \
+    {"end_own_work", own_work_ends, METH_NOARGS, end_own_work_doc},                                          \
     {"process_allocations", process_allocations, METH_NOARGS, process_allocations_doc},                      \
     {"replaced_addresses", replaced_addresses, METH_NOARGS, replaced_addresses_doc},                         \
     {"allocation_sites_seen", allocation_sites_seen, METH_NOARGS, allocation_sites_seen_doc}

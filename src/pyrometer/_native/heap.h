@@ -51,8 +51,10 @@ allocated_slowly(size_t size)
     int error = errno;
     if (thread_memory.state != KNOWN_THREAD)
         meet_thread();
-    tell_kept();
-    sample_allocation(size);
+    if (thread_memory.before_own_work == NULL) {
+        tell_kept();
+        sample_allocation(size);
+    }
     errno = error;
 }
 

@@ -434,6 +434,20 @@ class Recorder:
         return self._clock()
 
     @_locked
+    def leave_out(self, duration_ns: int) -> None:
+        """The calling thread was at work of the profiler's for so long: no time of what it has open.
+
+        All open calls begin so much later, so each still has room for what was called inside it.
+        """
+        if not self.enabled:
+            return
+        strand: Strand | None = getattr(self._local, "strand", None)
+        for frame in () if strand is None else strand.frames[1:]:
+            frame.slice_start_ns += duration_ns
+        if self._home_thread_id == threading.get_ident():
+            self._started_ns += duration_ns
+
+    @_locked
     def start_log(self, limit: int) -> None:
         """Keep single calls from now on, ``limit`` at most; what was kept is forgotten."""
         self._log = CallLog(limit)

@@ -45,6 +45,15 @@ def allocation_totals() -> tuple[tuple[int, int], ...] | None:
     return None
 
 
+def begin_own_work() -> bool:
+    """From now on the calling thread works for the profiler; False if that was so already."""
+    return False
+
+
+def end_own_work() -> None:
+    """The calling thread works for the program again."""
+
+
 def process_allocations() -> dict[str, object]:
     """What all threads have allocated and freed; never asked for, as it is not counted."""
     raise RuntimeError(_REASON)

@@ -11,7 +11,7 @@ import msgspec
 
 from pyrometer.analysis.code_origin import CodePlaces, Origin
 from pyrometer.record.run import Program
-from pyrometer.record.samples import Observation, StackSamples
+from pyrometer.record.samples import Observation, StackNode, StackSamples
 
 TOP = -1
 """The parent of an outermost frame."""
@@ -174,7 +174,10 @@ def are_outermost(parents: Sequence[int], keys: Sequence[Hashable]) -> list[bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacks:
-    """The samples of a run, with what all views of them need."""
+    """The samples of a run, with what all views of them need.
+
+    Without those in which the profiler's own code was the innermost: they are not the program's.
+    """
 
     samples: StackSamples
     parents: Sequence[int]
@@ -185,10 +188,14 @@ class Stacks:
     """Of each observation."""
     functions: Sequence[Frame]
     """Of the record; those of the import system are one."""
+    profiler: Parts
+    """What was left out."""
 
 
 def read_stacks(program: Program, samples: StackSamples) -> Stacks:
     """The samples of a run of this program."""
+    functions = _function_frames(program, samples)
+    samples, profiler = _without_profiler(samples, functions)
     seen = [parts_of(observation) for observation in samples.observations]
     own = [NOTHING] * len(samples.nodes)
     for observation, parts in zip(samples.observations, seen, strict=True):
@@ -199,8 +206,45 @@ def read_stacks(program: Program, samples: StackSamples) -> Stacks:
         parents=[TOP if node.parent is None else node.parent for node in samples.nodes],
         own=own,
         seen=seen,
-        functions=_function_frames(program, samples),
+        functions=functions,
+        profiler=profiler,
     )
+
+
+def _without_profiler(samples: StackSamples, functions: Sequence[Frame]) -> tuple[StackSamples, Parts]:
+    ours = [functions[node.function].kind is FrameKind.PROFILER for node in samples.nodes]
+    left_out = [observation for observation in samples.observations if ours[observation.stack]]
+    if not left_out:
+        return samples, NOTHING
+    kept = [observation for observation in samples.observations if not ours[observation.stack]]
+    profiler = sum(map(parts_of, left_out), NOTHING)
+    nodes, places = _leading_to(samples.nodes, {observation.stack for observation in kept})
+    program = msgspec.structs.replace(
+        samples,
+        samples=samples.samples - profiler.samples,
+        nodes=nodes,
+        observations=tuple(
+            msgspec.structs.replace(observation, stack=places[observation.stack]) for observation in kept
+        ),
+    )
+    return program, profiler
+
+
+def _leading_to(
+    nodes: Sequence[StackNode], innermost: set[int]
+) -> tuple[tuple[StackNode, ...], dict[int, int]]:
+    """The nodes that lead to those, and where each of them now stands."""
+    needed = set(innermost)
+    for index in range(len(nodes) - 1, -1, -1):
+        parent = nodes[index].parent
+        if index in needed and parent is not None:
+            needed.add(parent)
+    places = {index: place for place, index in enumerate(sorted(needed))}
+    kept = tuple(
+        node if node.parent is None else msgspec.structs.replace(node, parent=places[node.parent])
+        for node in (nodes[index] for index in places)
+    )
+    return kept, places
 
 
 def _function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ...]:

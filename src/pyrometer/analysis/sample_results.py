@@ -36,6 +36,8 @@ from pyrometer.record.values import Strand
 from pyrometer.stats.shares import effective_samples
 
 OUTSIDE_PHASES = "outside any phase"
+OUTSIDE_SCOPES = "outside any scope"
+OUTSIDE_MODULES = "in no module"
 # Intervals from half to one and a half of the one asked for, each as likely.
 _INTERVAL_SPREAD = 1 / 12
 
@@ -44,7 +46,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSplit:
-    """What a thread, a phase or all of them did: ran Python, ran native code, or waited."""
+    """What was done by a thread, in a phase, or in all: ran Python, ran native code, or waited."""
 
     name: str
     parts: Parts
@@ -61,13 +63,19 @@ class SampleResults:
     samples: int
     dropped: int
     sampler_cpu_ns: int
+    profiler: Parts
+    """On the program's threads, inside the profiler's own code; in no other figure here."""
     effective_samples: float
     """So many samples of equal weight, of threads that ran, would say as much."""
     overall: TimeSplit
     threads: tuple[TimeSplit, ...]
-    """Most CPU time first; they add up to ``overall``, as do ``phases``."""
+    """Most CPU time first; they add up to ``overall``, as do the next three where they are not empty."""
     phases: tuple[TimeSplit, ...]
     """By phase of a PyTorch program; empty without."""
+    modules: tuple[TimeSplit, ...]
+    """By the innermost module of it; empty without."""
+    scopes: tuple[TimeSplit, ...]
+    """By the program's innermost scope; empty without."""
     outside_phases: tuple[OutsideCall, ...]
     """What adds up to the part of ``phases`` that is in none; empty without any."""
     functions: tuple[SampledFunction, ...]
@@ -81,6 +89,8 @@ class SampleResults:
     outside: tuple[SampledFunction, ...]
     """Functions that are not the program's own and take more than 5 % of the CPU time themselves."""
     tree: FrameTree
+    recorded: StackSamples
+    """All of it one by one, as far as it is the program's."""
 
 
 def build_sample_results(run: Run) -> SampleResults | None:
@@ -89,6 +99,7 @@ def build_sample_results(run: Run) -> SampleResults | None:
     if samples is None:
         return None
     stacks = read_stacks(run.program, samples)
+    samples = stacks.samples
     overall = sum(stacks.own, NOTHING)
     running = ((seen.samples - seen.waiting, seen.cpu_ns) for seen in samples.observations)
     measure = Measure(cpu_ns=overall.cpu_ns, samples=effective_samples(running, spread=_INTERVAL_SPREAD))
@@ -100,10 +111,13 @@ def build_sample_results(run: Run) -> SampleResults | None:
         samples=samples.samples,
         dropped=samples.dropped,
         sampler_cpu_ns=samples.sampler_cpu_ns,
+        profiler=stacks.profiler,
         effective_samples=measure.samples,
         overall=TimeSplit(name="all threads", parts=overall),
         threads=_split(stacks, lambda seen: seen.thread, lambda thread: samples.threads[thread]),
         phases=phases,
+        modules=_modules(run, stacks),
+        scopes=_scopes(run, stacks),
         outside_phases=find_outside_calls(stacks) if phases else (),
         functions=functions,
         lines=lines,
@@ -113,6 +127,7 @@ def build_sample_results(run: Run) -> SampleResults | None:
         depths=find_depths(tree),
         outside=tuple(filter(is_outside, functions)),
         tree=tree,
+        recorded=samples,
     )
 
 
@@ -137,6 +152,30 @@ def _phases(run: Run, stacks: Stacks) -> tuple[TimeSplit, ...]:
     if not phases:
         return ()
     return _split(stacks, lambda seen: OUTSIDE_PHASES if seen.call is None else phases[seen.call], str)
+
+
+def _modules(run: Run, stacks: Stacks) -> tuple[TimeSplit, ...]:
+    calls = () if run.torch is None else run.torch.calls
+
+    def module_of(seen: Observation) -> str:
+        node = None if seen.call is None else calls[seen.call[0]].nodes[seen.call[1]]
+        return OUTSIDE_MODULES if node is None or node.parent is None else node.name
+
+    return _unless_all_outside(_split(stacks, module_of, str), OUTSIDE_MODULES)
+
+
+def _scopes(run: Run, stacks: Stacks) -> tuple[TimeSplit, ...]:
+    def scope_of(seen: Observation) -> str:
+        if seen.scope is None:
+            return OUTSIDE_SCOPES
+        strand, node = seen.scope
+        return run.strands[strand].nodes[node].name
+
+    return _unless_all_outside(_split(stacks, scope_of, str), OUTSIDE_SCOPES)
+
+
+def _unless_all_outside(splits: tuple[TimeSplit, ...], outside: str) -> tuple[TimeSplit, ...]:
+    return () if [split.name for split in splits] == [outside] else splits
 
 
 def _split(

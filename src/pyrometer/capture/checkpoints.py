@@ -17,6 +17,7 @@ from pathlib import Path
 from pyrometer.capture import termination
 from pyrometer.capture.descriptors import high_pipe
 from pyrometer.capture.losses import note_failure
+from pyrometer.capture.own_work import OwnWork
 
 _MAX_SHARE = 1 / 400
 """Of the time that saving may take, while the program waits for the interpreter: then pauses grow longer."""
@@ -59,6 +60,7 @@ class Checkpoints:
         self._unheard = False
         self._ended = _thread.allocate_lock()
         self._thread_id: int | None = None
+        self._own_work = OwnWork()
         self.cost_ns = 0
         """Time spent saving, and in ticks, so far."""
 
@@ -151,14 +153,16 @@ class Checkpoints:
         if self._tick is None:
             return self._interval_s
         began_ns = time.perf_counter_ns()
-        next_s = self._tick()
+        with self._own_work:
+            next_s = self._tick()
         self.cost_ns += time.perf_counter_ns() - began_ns
         return next_s
 
     def _save_once(self) -> None:
         began_ns, ran_s = time.perf_counter_ns(), time.thread_time()
         try:
-            self._save()
+            with self._own_work:
+                self._save()
         except Exception as error:  # noqa: BLE001 - a full disk must not end the program
             note_failure("checkpoints", "a checkpoint was not written", error)
         self.cost_ns += time.perf_counter_ns() - began_ns

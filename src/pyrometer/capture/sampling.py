@@ -9,6 +9,7 @@ from typing import Any
 
 from pyrometer._native import Recorder, Sampler
 from pyrometer.capture.losses import note_failure, note_loss
+from pyrometer.capture.own_work import OwnWork
 from pyrometer.record.run import Loss
 from pyrometer.record.samples import Function, NativeFunction, Observation, StackNode, StackSamples
 from pyrometer.record.values import Strand
@@ -256,9 +257,10 @@ def begin(scopes: Recorder) -> None:
     if not samples_per_s:
         return
     try:
-        if active is None:
-            active = Sampling(scopes, samples_per_s, native=names_native)
-        active.start()
+        with OwnWork():
+            if active is None:
+                active = Sampling(scopes, samples_per_s, native=names_native)
+            active.start()
     except Exception as error:  # noqa: BLE001 - the program runs whatever happens to us
         note_failure("sampler", "no stacks are sampled", error)
 

@@ -17,6 +17,7 @@ from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.operator_origins import LoggedCall
 from pyrometer.capture.operator_trace import trace_of
 from pyrometer.capture.operator_windows import FinishedWindow, Session
+from pyrometer.capture.own_work import OwnWork
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.step_groups import Stretch
 from pyrometer.capture.torch_kineto import KinetoSession, is_profiling
@@ -25,8 +26,10 @@ from pyrometer.record.operators import Operators
 LEAST_STEPS_BEFORE = 3
 MOST_STEPS_BEFORE = 20
 """After so many a window opens whether they are alike or not."""
-MOST_OTHERS = 64
-"""Steps of other kinds, while a window waits for its first: then it closes."""
+MOST_OTHERS = 4
+"""Steps of other kinds between two of one kind: where there are more, a window would see mostly those."""
+MOST_TRIES = 3
+"""To open a window for steps of a kind: where no step came in time, they come too rarely."""
 
 _ALIKE = 1.25
 _MAX_CALLS = 1_000_000
@@ -39,12 +42,17 @@ class _Kind:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.tries = 0
         self.done = False
         self._last_ns = (0, 0)
+        self._last_index = 0
+        self._others = 0
 
-    def add(self, duration_ns: int) -> None:
+    def add(self, index: int, duration_ns: int) -> None:
         self.steps += 1
         self._last_ns = (self._last_ns[1], duration_ns)
+        self._others = index - self._last_index - 1
+        self._last_index = index
 
     @property
     def usual_ns(self) -> int:
@@ -52,8 +60,11 @@ class _Kind:
         return min(self._last_ns)
 
     def is_ready(self, least: int) -> bool:
-        """Whether the warm-up is over: the last two steps took about as long, or there were many."""
-        if self.done or self.steps < least:
+        """Whether the warm-up is over: the last two steps took about as long, or there were many.
+
+        And whether the next is likely to come soon: the last two did not lie far apart.
+        """
+        if self.done or self.steps < least or self._others > MOST_OTHERS:
             return False
         low, high = sorted(self._last_ns)
         return high <= _ALIKE * low or self.steps >= max(least, MOST_STEPS_BEFORE)
@@ -100,6 +111,7 @@ class OperatorWatch:
         self._scopes = scopes
         self._phases = phases
         self._keeps_events = keeps_events
+        self._own_work = OwnWork(calls, scopes)
         self._patches = Patches()
         self._lock = threading.RLock()
         self._kinds: dict[str, _Kind] = {}
@@ -141,6 +153,11 @@ class OperatorWatch:
         return self._window is not None
 
     @property
+    def own_work_ns(self) -> int:
+        """What opening and closing windows took so far, while the program waited."""
+        return self._own_work.duration_ns
+
+    @property
     def steps_left(self) -> int:
         """After how many more training steps there is something to do; many if never again."""
         kind = self._kinds.get("training")
@@ -162,32 +179,35 @@ class OperatorWatch:
         """A step has been found; it may have ended some time ago, and on another thread."""
         self._steps_seen = index + 1
         kind = self._kinds.setdefault(step.kind, _Kind())
-        kind.add(sum(step.ns))
+        kind.add(index, sum(step.ns))
         if thread_id != threading.get_ident():
             return
         try:
             if self._window is not None:
                 self._advance(self._window, index, step)
             elif is_recorded and self._reason is None and kind.is_ready(self._least_before):
-                self._open(index, step, kind.usual_ns)
+                self._open(index, step, kind)
         except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             self._give_up(error)
 
-    def _open(self, index: int, step: Stretch, usual_ns: int) -> None:
+    def _open(self, index: int, step: Stretch, kind: _Kind) -> None:
         if is_profiling(self._torch):
             self._reason = _PROFILES_ITSELF
             return
+        kind.tries += 1
         self._disturbed.append([index + 1, None])
-        self._window = _Window(step.kind, step.label, usual_ns)
+        self._window = _Window(step.kind, step.label, kind.usual_ns)
         self._window.session = self._start_session(has_shapes=True)
 
     def _start_session(self, *, has_shapes: bool) -> Session:
-        session = Session(KinetoSession(self._torch, has_shapes=has_shapes), self._calls.now, time.time_ns)
-        if not has_shapes:
-            self._calls.start_log(_MAX_CALLS)
-            self._scopes.start_log(_MAX_CALLS)
-        session.start()
-        return session
+        with self._own_work:
+            profiler = KinetoSession(self._torch, has_shapes=has_shapes)
+            session = Session(profiler, self._calls.now, time.time_ns)
+            if not has_shapes:
+                self._calls.start_log(_MAX_CALLS)
+                self._scopes.start_log(_MAX_CALLS)
+            session.start()
+            return session
 
     def _advance(self, window: _Window, index: int, step: Stretch) -> None:
         session = window.session
@@ -195,9 +215,10 @@ class OperatorWatch:
             return
         if step.kind != window.kind:
             window.others += 1
-            if session.steps or window.others > MOST_OTHERS:
+            if window.others > MOST_OTHERS:
                 self._close(index)
             return
+        window.others = 0
         began_ns = step.ended_ns - sum(step.ns)
         if session.has_shapes:
             if window.is_halted:
@@ -205,7 +226,8 @@ class OperatorWatch:
             # Seen but for what came between the end of the step before and the moment that was known; or
             # known only now, and hardly seen at all.
             if 2 * (step.ended_ns - session.began_ns) >= window.usual_ns:
-                session.stop()
+                with self._own_work:
+                    session.stop()
                 session.steps.append((began_ns, step.ended_ns))
                 window.shapes = session
                 window.session = self._start_session(has_shapes=False)
@@ -225,25 +247,31 @@ class OperatorWatch:
             return
         self._disturbed[-1][1] = index + 1
         try:
-            self._halt(window)
-            session = window.session
-            if session is None or session.results is None or session.has_shapes or not session.steps:
-                return
-            self._kinds[window.kind].done = True
-            self._finished.append(
-                FinishedWindow(
-                    kind=window.kind,
-                    label=window.label,
-                    first_step=window.first_step,
-                    session=session,
-                    shapes=window.shapes,
-                    calls=window.calls,
-                    scopes=window.scopes,
-                    phases=tuple(self._phases),
-                )
-            )
+            with self._own_work:
+                self._finish(window)
         except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             self._give_up(error)
+
+    def _finish(self, window: _Window) -> None:
+        self._halt(window)
+        session = window.session
+        kind = self._kinds[window.kind]
+        if session is None or session.results is None or session.has_shapes or not session.steps:
+            kind.done = kind.tries >= MOST_TRIES
+            return
+        kind.done = True
+        self._finished.append(
+            FinishedWindow(
+                kind=window.kind,
+                label=window.label,
+                first_step=window.first_step,
+                session=session,
+                shapes=window.shapes,
+                calls=window.calls,
+                scopes=window.scopes,
+                phases=tuple(self._phases),
+            )
+        )
 
     def _halt(self, window: _Window) -> None:
         session = window.session
@@ -253,9 +281,10 @@ class OperatorWatch:
         if session.thread_id != threading.get_ident():
             note_loss(_COLLECTOR, "a window was still open at the end, on another thread")
             return
-        session.stop()
-        window.calls, lost = self._calls.take_log()
-        window.scopes, lost_too = self._scopes.take_log()
+        with self._own_work:
+            session.stop()
+            window.calls, lost = self._calls.take_log()
+            window.scopes, lost_too = self._scopes.take_log()
         if lost or lost_too:
             note_loss(_COLLECTOR, "some calls of modules or scopes in the window found no room")
 

@@ -64,6 +64,8 @@ class Seen(NamedTuple):
     """What the tree of calls could not keep, by kind."""
     hook_ns: int
     """What our hooks took: the callbacks as timed, the rest by the cost of a scope."""
+    window_ns: int
+    """What it took to open and close windows of operators."""
 
 
 settings = Settings()
@@ -415,10 +417,13 @@ class TorchWatch:
         """What was seen so far, from one look at the tree of calls."""
         self._watch.catch_up()
         snapshot = self._recorder.snapshot()
+        window_ns = 0 if self._operators is None else self._operators.own_work_ns
+        callbacks_ns = max(self._watch.hook_ns - window_ns, 0)
         return Seen(
             run=self._record(snapshot),
             losses=snapshot["losses"],
-            hook_ns=self._watch.hook_ns + round(snapshot["entries"] * scope_cost_ns()),
+            hook_ns=callbacks_ns + round(snapshot["entries"] * scope_cost_ns()),
+            window_ns=window_ns,
         )
 
     def _record(self, snapshot: dict[str, Any]) -> TorchRun:

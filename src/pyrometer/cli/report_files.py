@@ -7,7 +7,6 @@ from pathlib import Path
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
-from pyrometer.record.samples import StackSamples
 from pyrometer.report.stack_exports import Weight, collapsed_lines, render_speedscope
 from pyrometer.store.run_files import RUN_FILE_NAME
 from pyrometer.units import format_count
@@ -53,17 +52,17 @@ def write_stack_files(run: Run, wanted: StackFiles, *, run_path: Path) -> Iterat
     """Write the stacks in each format that is asked for; a line about each file."""
     if not wanted:
         return
-    samples, results = run.samples, build_sample_results(run)
-    if samples is None or results is None or not samples.samples:
+    results = build_sample_results(run)
+    if results is None or not results.samples:
         raise UsageError(
             f"{run_path} has no stack samples to write: it was made without sampling, or the program was "
             "too short for one. Its report says what was lost: pyrometer report RUN"
         )
-    for option, path, render in _formats(run, wanted, samples, results):
+    for option, path, render in _formats(run, wanted, results):
         if path is not None:
             name = option.removeprefix("--")
             _write(path, render(), run_path=run_path, what=f"{name} file", option=option)
-            yield f"{path}: {format_count(samples.samples, 'sample')}, {_HOW_TO_READ[name]}"
+            yield f"{path}: {format_count(results.samples, 'sample')}, {_HOW_TO_READ[name]}"
 
 
 _HOW_TO_READ = {
@@ -75,7 +74,7 @@ _HOW_TO_READ = {
 
 
 def _formats(
-    run: Run, wanted: StackFiles, samples: StackSamples, results: SampleResults
+    run: Run, wanted: StackFiles, results: SampleResults
 ) -> Iterator[tuple[str, Path | None, Callable[[], Iterable[bytes]]]]:
     from pyrometer.report.flamegraph import render_flamegraph
     from pyrometer.report.pprof import render_pprof
@@ -96,7 +95,7 @@ def _formats(
         wanted.speedscope,
         lambda: [render_speedscope(run, results.tree).encode("ascii")],
     )
-    yield "--pprof", wanted.pprof, lambda: [render_pprof(run, samples)]
+    yield "--pprof", wanted.pprof, lambda: [render_pprof(run, results.recorded)]
 
 
 def _write(path: Path, content: Iterable[bytes], *, run_path: Path, what: str, option: str) -> None:

@@ -42,6 +42,8 @@ class OwnCost(Value, frozen=True, kw_only=True):
     """Spent writing checkpoints, on a thread of its own."""
     hook_ns: Nanoseconds | None = None
     """Spent in our hooks around the program's PyTorch calls, timed there; None without PyTorch."""
+    window_ns: Nanoseconds = 0
+    """Spent opening and closing windows of operators while the program waited; in no other figure."""
 
     @property
     def scopes_ns(self) -> int:
@@ -122,7 +124,7 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     started_at: str
     """ISO 8601 with the offset to UTC."""
     profiled_ns: Nanoseconds
-    """Wall time during which the recorder was on."""
+    """Wall time during which the recorder was on, less what windows of operators took to open and close."""
     program: Program
     machine: Machine
     software: Software

@@ -31,7 +31,8 @@ is ``null``. The text is plain ASCII.
     which nothing is parallel, ``wall_ns`` is null and ``share`` is that of ``total_ns``.
 ``own_cost``
     ``scope_ns`` times ``scope_entries`` is ``scopes_ns``, its ``share``, ``startup_ns``,
-    ``checkpoint_ns``, ``hook_ns`` (around PyTorch's calls).
+    ``checkpoint_ns``, ``hook_ns`` (around PyTorch's calls), ``window_ns`` (opening and closing windows of
+    operators).
 ``torch``, ``memory``
     See ``torch_json``.
 ``allocations``

@@ -5,12 +5,16 @@
 no CPU time. Times are split alike everywhere: ``samples``, ``waiting`` and ``native`` (of these),
 ``wall_ns``, ``cpu_ns``, ``python_ns``, ``native_ns``, ``waiting_ns``; the last three make ``wall_ns``.
 
-``samples_per_s``, ``samples``, ``dropped``, ``sampler_cpu_ns``
+``samples_per_s``, ``dropped``, ``sampler_cpu_ns``
     As in the run file.
+``samples``, ``profiler``
+    The samples of the program's code, which all else here is about; the split of those in which the
+    profiler's own code was the innermost.
 ``effective_samples``
     So many samples of equal weight, of running threads, say as much about shares.
-``overall``, ``threads``, ``phases``
-    A split each, with a ``name``; threads add up to overall, as do phases, where there are any.
+``overall``, ``threads``, ``phases``, ``modules``, ``scopes``
+    A split each, with a ``name``; threads add up to overall, as do phases, innermost modules and innermost
+    scopes, where there are any.
 ``outside_phases``
     What adds up to the time outside any phase: functions that never lead to one (``name``, ``kind``,
     ``module``, ``file``, ``first_line``), and where ``is_loop`` the own lines of one that does; ``caller``
@@ -57,10 +61,13 @@ def sample_content(results: SampleResults, *, top: int | None) -> dict[str, Any]
         "samples": results.samples,
         "dropped": results.dropped,
         "sampler_cpu_ns": results.sampler_cpu_ns,
+        "profiler": _parts(results.profiler),
         "effective_samples": results.effective_samples,
         "overall": _split(results.overall),
         "threads": [_split(thread) for thread in results.threads],
         "phases": [_split(phase) for phase in results.phases],
+        "modules": [_split(module) for module in results.modules],
+        "scopes": [_split(scope) for scope in results.scopes],
         "outside_phases": [
             {
                 **_frame(call.frame),

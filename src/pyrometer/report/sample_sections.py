@@ -96,7 +96,11 @@ def _time(results: SampleResults, style: Style, *, whole: bool) -> Section:
     blocks: list[Block] = []
     if results.phases:
         blocks.append(_split_table("phase", results.phases, results.overall, style))
-    if not results.phases or (whole and len(results.threads) > 1):
+    if results.modules and whole:
+        blocks.append(_split_table("module", results.modules, results.overall, style))
+    if results.scopes and (whole or not results.phases):
+        blocks.append(_split_table("scope", results.scopes, results.overall, style))
+    if not blocks or (whole and len(results.threads) > 1):
         blocks.append(_split_table("thread", results.threads, results.overall, style))
     return Section(
         title=f"Where the time goes, from {format_count(results.samples, 'sample')}",

@@ -42,6 +42,9 @@ def describe_sampling(results: SampleResults) -> Iterator[str]:
         "Native: torch, BLAS, built-in functions. Waiting: not on a processor, for sleep, data, locks, "
         "the GIL, or because others were."
     )
+    if results.profiler.cpu_ns:
+        own = format_duration(results.profiler.cpu_ns)
+        yield f"Besides {own} CPU time of the profiler's own on these threads, which is left out."
     if parts.cpu_ns and parts.running < _FEW_SAMPLES:
         yield f"Few samples ({parts.running:,} of running threads): the shares below are rough."
 

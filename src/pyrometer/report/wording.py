@@ -167,6 +167,9 @@ def _describe_hooks(run: Run) -> Iterator[str]:
     if hook_ns is not None:
         share = f", {format_share(hook_ns / run.profiled_ns)} of the run" if run.profiled_ns else ""
         yield f"Around the program's PyTorch calls, timed there: {format_duration(hook_ns)}{share}."
+    if run.cost.window_ns:
+        waited = format_duration(run.cost.window_ns)
+        yield f"Opening and closing windows of operators: {waited} that the program waited, in no figure."
 
 
 def _describe_sampler(run: Run) -> Iterator[str]:

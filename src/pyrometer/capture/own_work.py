@@ -1,0 +1,42 @@
+"""Work of the profiler's on the program's threads, kept out of what is told of the program.
+
+Only for what takes long: hooks that take microseconds are told as the profiler's cost.
+"""
+
+from pyrometer._native import Recorder, allocations
+
+
+class OwnWork:
+    """While it is entered, the calling thread's time and allocations are the profiler's.
+
+    The time is in no scope that the thread has open on the ``recorders``, and neither in what those
+    profiled. Inside another one it changes nothing.
+    """
+
+    def __init__(self, *recorders: Recorder) -> None:
+        self._recorders = recorders
+        self._began_ns: list[int] = []
+        self._depth = 0
+        self._is_outermost = False
+        self.duration_ns = 0
+        """Of all so far."""
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._is_outermost = allocations.begin_own_work()
+            self._began_ns = [recorder.now() for recorder in self._recorders]
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
+        durations_ns = [
+            recorder.now() - began_ns
+            for recorder, began_ns in zip(self._recorders, self._began_ns, strict=True)
+        ]
+        for recorder, duration_ns in zip(self._recorders, durations_ns, strict=True):
+            recorder.leave_out(duration_ns)
+        self.duration_ns += max(durations_ns, default=0)
+        if self._is_outermost:
+            allocations.end_own_work()
