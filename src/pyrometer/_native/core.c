@@ -42,7 +42,7 @@ static PyTypeObject Position_Type = {
 
 /* Recorder. */
 
-/* One that no recorder has, or -1. */
+/* One that no recorder that is on has, or -1. */
 static int
 free_mark(void)
 {
@@ -54,6 +54,15 @@ free_mark(void)
             return mark;
     }
     return -1;
+}
+
+/* Only while it is on; what its threads have begun to record goes on with it. */
+static void
+recorder_take_mark(Recorder *self, int mark)
+{
+    self->mark = mark;
+    for (Py_ssize_t i = 0; i < self->strand_count; i++)
+        self->strands[i]->mark = mark;
 }
 
 static PyObject *
@@ -80,7 +89,7 @@ recorder_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
-    self->mark = free_mark();
+    self->mark = -1;
     self->next_alive = alive_recorders;
     alive_recorders = self;
     return (PyObject *)self;
@@ -167,6 +176,8 @@ recorder_start(Recorder *self, PyObject *nothing)
             self->has_home = 1;
             self->home_thread_id = PyThread_get_thread_ident();
         }
+        recorder_take_mark(self, free_mark());
+        self->lacks_peaks |= self->mark < 0;
         self->counted_kinds |= counted_kinds;
         self->started_ns = recorder_now_ns(self);
         self->run++;
@@ -199,6 +210,7 @@ recorder_stop(Recorder *self, PyObject *nothing)
         self->segments[i] = NULL;
     }
     self->segment_count = 0;
+    recorder_take_mark(self, -1);
     release_now(&released);
     Py_RETURN_NONE;
 }
@@ -230,6 +242,7 @@ recorder_reset(Recorder *self, PyObject *nothing)
     self->places_lost = self->depth_lost = self->strands_lost = 0;
     self->out_of_order = self->unmatched_exits = self->unseen_suspensions = 0;
     self->profiled_ns = 0;
+    self->lacks_peaks = self->enabled && self->mark < 0;
     self->counted_kinds = self->enabled ? counted_kinds : 0;
     self->started_ns = recorder_now_ns(self);
     release_now(&released);

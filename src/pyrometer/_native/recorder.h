@@ -44,7 +44,8 @@ typedef struct Recorder {
     int has_home;
     int suspends; /* its scopes may be inside generators and coroutines that stop and go on */
     int counted_kinds; /* of allocations, at some time while it was on */
-    int mark;          /* its own in each thread's highest[]; -1: there are too many recorders */
+    int mark;          /* its own in each thread's highest[] while it is on; -1: none */
+    int lacks_peaks;   /* at some time while it was on too many others were */
     CallLog *log; /* single calls, while they are asked for; or NULL */
     struct Recorder *next_started, *next_alive;
 } Recorder;

@@ -178,7 +178,7 @@ recorder_snapshot(Recorder *self, PyObject *nothing)
         sum_allocations(self->strands[i]->root);
     }
     note_open(self, now_ns, 1);
-    Survey survey = {.now_ns = now_ns, .counted = self->counted_kinds, .has_peaks = self->mark >= 0};
+    Survey survey = {.now_ns = now_ns, .counted = self->counted_kinds, .has_peaks = !self->lacks_peaks};
     PyObject *strands = recorder_strands_as_list(self, &survey);
     note_open(self, now_ns, 0);
     if (collecting)
