@@ -23,11 +23,14 @@ typedef struct {
     uint64_t bytes, calls;
 } Allocations;
 
+/* Blocks that are freed or kept are as large as they stand in the heap, with the word before them: a
+ * little more than was asked for. */
 typedef struct {
-    uint64_t events; /* when it has not changed, nothing has; what is no allocation is a free */
-    Allocations heap;
-    uint64_t freed_bytes; /* as large as the blocks were, which is a little more than was asked for */
-    int64_t kept_bytes;   /* as large as blocks are: allocated less freed */
+    uint64_t allocations; /* of all three kinds */
+    uint64_t heap_bytes;
+    uint64_t frees;
+    uint64_t freed_bytes;
+    int64_t kept_bytes; /* allocated less freed */
     Allocations tensors, python;
 } Counters;
 
@@ -39,23 +42,22 @@ typedef struct {
     int64_t until_sample;
 } BeforeOwnWork;
 
+/* So much that the first block that is freed has it told, and the thread become known. */
+#define UNMET_BYTES (INT64_MAX / 2)
+
 /* What nearly every allocation looks at comes first, in one line of the cache. */
 typedef struct {
     _Alignas(64) int64_t until_sample; /* bytes to go */
-    int64_t told_bytes;                /* of kept_bytes, what the process's figure has */
-    short state;
-    short is_sampling;
-    int reads_sizes; /* a known thread, and blocks have their sizes before them */
+    int64_t told_bytes;                /* of kept_bytes, what the process's figure has; or UNMET_BYTES */
+    int state;
+    int is_sampling;
     Counters counters;
     /* The most kept_bytes has been since whoever holds the mark last looked, told as what is live is. */
     int64_t highest[HIGH_MARKS];
     BeforeOwnWork *before_own_work; /* NULL while it is at the program's */
 } ThreadMemory;
 
-THREAD_LOCAL ThreadMemory thread_memory;
-
-/* Whether a block's size is in the word before it: found out by heap.h when counting begins. */
-static int sizes_are_before_blocks;
+THREAD_LOCAL ThreadMemory thread_memory = {.told_bytes = UNMET_BYTES};
 
 /* How often counting was switched on and not yet off; 0: the counters stand still. */
 static unsigned allocations_counted;
@@ -79,11 +81,11 @@ static ProcessMemory process_memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static inline void
 counters_add(Counters *sum, const Counters *more)
 {
-    sum->events += more->events;
+    sum->allocations += more->allocations;
     sum->tensors.bytes += more->tensors.bytes;
     sum->tensors.calls += more->tensors.calls;
-    sum->heap.bytes += more->heap.bytes;
-    sum->heap.calls += more->heap.calls;
+    sum->heap_bytes += more->heap_bytes;
+    sum->frees += more->frees;
     sum->python.bytes += more->python.bytes;
     sum->python.calls += more->python.calls;
     sum->freed_bytes += more->freed_bytes;
@@ -93,11 +95,11 @@ counters_add(Counters *sum, const Counters *more)
 static inline void
 counters_subtract(Counters *sum, const Counters *less)
 {
-    sum->events -= less->events;
+    sum->allocations -= less->allocations;
     sum->tensors.bytes -= less->tensors.bytes;
     sum->tensors.calls -= less->tensors.calls;
-    sum->heap.bytes -= less->heap.bytes;
-    sum->heap.calls -= less->heap.calls;
+    sum->heap_bytes -= less->heap_bytes;
+    sum->frees -= less->frees;
     sum->python.bytes -= less->python.bytes;
     sum->python.calls -= less->python.calls;
     sum->freed_bytes -= less->freed_bytes;
@@ -113,9 +115,16 @@ counters_charge(Counters *charged, const Counters *since)
 }
 
 static inline uint64_t
-counters_frees(const Counters *counters)
+counters_heap_calls(const Counters *counters)
 {
-    return counters->events - counters->tensors.calls - counters->heap.calls - counters->python.calls;
+    return counters->allocations - counters->tensors.calls - counters->python.calls;
+}
+
+/* When it has not changed, nothing has. */
+static inline uint64_t
+counters_events(const Counters *counters)
+{
+    return counters->allocations + counters->frees;
 }
 
 /* What is live. */
@@ -129,12 +138,18 @@ raise_to(int64_t *highest, int64_t value)
         ;
 }
 
+static void meet_thread(void);
+
 /* Tell the process what the calling thread keeps. */
 static inline void
 tell_kept(void)
 {
+    if (thread_memory.before_own_work != NULL)
+        return;
+    if (thread_memory.told_bytes == UNMET_BYTES)
+        meet_thread();
     int64_t change = thread_memory.counters.kept_bytes - thread_memory.told_bytes;
-    if (change == 0 || thread_memory.before_own_work != NULL)
+    if (change == 0 || thread_memory.told_bytes == UNMET_BYTES)
         return;
     thread_memory.told_bytes = thread_memory.counters.kept_bytes;
     int64_t live = __atomic_add_fetch(&process_memory.live_bytes, change, __ATOMIC_RELAXED);
@@ -203,7 +218,7 @@ end_own_work(void)
     thread_memory.until_sample = before->until_sample;
     thread_memory.before_own_work = NULL;
     if (own_bytes < 0) {
-        thread_memory.counters.events++;
+        thread_memory.counters.frees++;
         thread_memory.counters.freed_bytes += (uint64_t)-own_bytes;
         thread_memory.counters.kept_bytes += own_bytes;
     }
@@ -228,15 +243,16 @@ memory_of_thread_ended(void *thread)
     free(thread_memory.before_own_work);
     thread_memory.before_own_work = NULL;
     memset(&thread_memory.counters, 0, sizeof thread_memory.counters);
-    thread_memory.told_bytes = 0;
+    thread_memory.told_bytes = UNMET_BYTES;
     thread_memory.state = ENDED_THREAD;
-    thread_memory.reads_sizes = 0;
 }
 
 /* A thread that counts for the first time. What it still does at its very end is told at once. */
 static void
 meet_thread(void)
 {
+    if (thread_memory.told_bytes == UNMET_BYTES)
+        thread_memory.told_bytes = 0;
     if (thread_memory.state == ENDED_THREAD) {
         memory_of_thread_ended(NULL);
         return;
@@ -255,12 +271,10 @@ meet_thread(void)
     if (has_room)
         process_memory.threads[process_memory.thread_count++] = &thread_memory;
     pthread_mutex_unlock(&process_memory.lock);
-    if (!has_room) {
+    if (has_room)
+        pthread_setspecific(process_memory.ends, &thread_memory);
+    else
         thread_memory.state = ENDED_THREAD;
-        return;
-    }
-    pthread_setspecific(process_memory.ends, &thread_memory);
-    thread_memory.reads_sizes = sizes_are_before_blocks;
 }
 
 /* What all threads have counted since the last reset. Those that go on counting are read as they are. */
@@ -302,7 +316,8 @@ memory_forked(void)
     process_memory.before = *program_counters(&thread_memory);
     if (thread_memory.state == KNOWN_THREAD)
         process_memory.threads[process_memory.thread_count++] = &thread_memory;
-    thread_memory.told_bytes = thread_memory.counters.kept_bytes;
+    if (thread_memory.told_bytes != UNMET_BYTES)
+        thread_memory.told_bytes = program_counters(&thread_memory)->kept_bytes;
     process_memory.live_bytes = process_memory.peak_bytes = process_memory.phase_peak_bytes = 0;
     process_memory.own_bytes = 0;
     thread_memory.is_sampling = 0;

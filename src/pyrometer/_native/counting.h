@@ -140,8 +140,8 @@ allocation_totals(PyObject *module, PyObject *nothing)
         Py_RETURN_NONE;
     const Counters *counters = &thread_memory.counters;
     return Py_BuildValue("((KK)(KK)(KK))", (unsigned long long)counters->tensors.bytes,
-                         (unsigned long long)counters->tensors.calls, (unsigned long long)counters->heap.bytes,
-                         (unsigned long long)counters->heap.calls, (unsigned long long)counters->python.bytes,
+                         (unsigned long long)counters->tensors.calls, (unsigned long long)counters->heap_bytes,
+                         (unsigned long long)counters_heap_calls(counters), (unsigned long long)counters->python.bytes,
                          (unsigned long long)counters->python.calls);
 }
 
@@ -191,10 +191,10 @@ process_allocations(PyObject *module, PyObject *nothing)
     int64_t peak = __atomic_load_n(&process_memory.peak_bytes, __ATOMIC_RELAXED);
     return Py_BuildValue(
         "{s(KK) s(KK) s(KK) s(KK) sL sL sN}", "tensors", (unsigned long long)all.tensors.bytes,
-        (unsigned long long)all.tensors.calls, "heap", (unsigned long long)all.heap.bytes,
-        (unsigned long long)all.heap.calls, "python", (unsigned long long)all.python.bytes,
+        (unsigned long long)all.tensors.calls, "heap", (unsigned long long)all.heap_bytes,
+        (unsigned long long)counters_heap_calls(&all), "python", (unsigned long long)all.python.bytes,
         (unsigned long long)all.python.calls, "freed", (unsigned long long)all.freed_bytes,
-        (unsigned long long)counters_frees(&all), "live", (long long)live, "peak",
+        (unsigned long long)all.frees, "live", (long long)live, "peak",
         (long long)(peak > live ? peak : live), "uncounted", uncounted_libraries());
 }
 

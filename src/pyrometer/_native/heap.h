@@ -11,22 +11,29 @@
  * of the usual ones stands together, and they look at one line of data. */
 #define COUNTS static __attribute__((section(".text.counting"), aligned(64)))
 
-/* How large a block is. glibc keeps that in the word before it, with three flags; asking it for the
- * word takes as long as all the rest of our counting. Read there only if that was tried and found true. */
+/* Whether glibc keeps the size of a block, with three flags, in the word before it. Asking for it takes as
+ * long as all the rest of our counting. Read there only if that was tried and found true. */
+static int sizes_are_before_blocks;
+
+/* How large a block is with that word. */
 static inline size_t
 size_before_block(const void *block)
 {
     const size_t *place = block;
     __asm__("" : "+r"(place)); /* the compiler knows what malloc gives, and that nothing is before it */
-    size_t word = place[-1];
-    size_t is_mapped = word & 2;
-    return (word & ~(size_t)7) - sizeof(size_t) - is_mapped * (sizeof(size_t) / 2);
+    return place[-1] & ~(size_t)7;
 }
 
 static inline size_t
-usable_size(void *block)
+asked_size(void *block)
 {
-    return LIKELY(thread_memory.reads_sizes) ? size_before_block(block) : malloc_usable_size(block);
+    return malloc_usable_size(block) + sizeof(size_t);
+}
+
+static inline size_t
+block_size(void *block)
+{
+    return sizes_are_before_blocks ? size_before_block(block) : asked_size(block);
 }
 
 static void
@@ -37,7 +44,9 @@ try_sizes_before_blocks(void)
     int is_glibc = dladdr((void *)malloc, &found) != 0 && strncmp(file_name(found.dli_fname), "libc.so.6", 9) == 0;
     for (size_t size = 1; is_glibc && size < (4u << 20); size = size * 3 + 1) {
         void *block = malloc(size);
-        is_glibc = block != NULL && malloc_usable_size(block) == size_before_block(block);
+        /* One that is mapped has another word before it. */
+        size_t beyond = block == NULL ? 1 : size_before_block(block) - asked_size(block);
+        is_glibc = beyond == 0 || beyond == sizeof(size_t);
         free(block);
     }
     sizes_are_before_blocks = is_glibc;
@@ -63,18 +72,15 @@ freed_slowly(void)
 {
     if (thread_memory.state != KNOWN_THREAD)
         meet_thread();
-    else if (thread_memory.counters.kept_bytes - thread_memory.told_bytes >= -UNTOLD_BYTES)
-        return; /* only a block whose size had to be asked for */
     tell_kept();
 }
 
 static inline void
-note_allocated(Allocations *kind, void *block, size_t size)
+note_allocated(uint64_t *bytes, size_t size, size_t block_bytes)
 {
-    kind->bytes += size;
-    kind->calls++;
-    thread_memory.counters.events++;
-    thread_memory.counters.kept_bytes += (int64_t)usable_size(block);
+    *bytes += size;
+    thread_memory.counters.allocations++;
+    thread_memory.counters.kept_bytes += (int64_t)block_bytes;
     thread_memory.until_sample -= (int64_t)size;
     if (UNLIKELY(thread_memory.until_sample < 0 ||
                  thread_memory.counters.kept_bytes - thread_memory.told_bytes > UNTOLD_BYTES))
@@ -82,31 +88,30 @@ note_allocated(Allocations *kind, void *block, size_t size)
 }
 
 static inline void
-note_freed(size_t usable)
+note_tensor(size_t size, size_t block_bytes)
 {
-    thread_memory.counters.events++;
-    thread_memory.counters.freed_bytes += usable;
-    thread_memory.counters.kept_bytes -= (int64_t)usable;
-    if (UNLIKELY(thread_memory.counters.kept_bytes - thread_memory.told_bytes < -UNTOLD_BYTES ||
-                 !thread_memory.reads_sizes))
+    thread_memory.counters.tensors.calls++;
+    note_allocated(&thread_memory.counters.tensors.bytes, size, block_bytes);
+}
+
+static inline void
+note_freed(size_t block_bytes)
+{
+    thread_memory.counters.frees++;
+    thread_memory.counters.freed_bytes += block_bytes;
+    thread_memory.counters.kept_bytes -= (int64_t)block_bytes;
+    if (UNLIKELY(thread_memory.counters.kept_bytes - thread_memory.told_bytes < -UNTOLD_BYTES))
         freed_slowly();
 }
+
+/* The usual ones, for blocks with their sizes before them; and for others. */
 
 COUNTS void *
 counted_malloc(size_t size)
 {
     void *block = malloc(size);
     if (LIKELY(block != NULL))
-        note_allocated(&thread_memory.counters.heap, block, size);
-    return block;
-}
-
-static void *
-counted_calloc(size_t count, size_t size)
-{
-    void *block = calloc(count, size);
-    if (LIKELY(block != NULL))
-        note_allocated(&thread_memory.counters.heap, block, count * size);
+        note_allocated(&thread_memory.counters.heap_bytes, size, size_before_block(block));
     return block;
 }
 
@@ -114,22 +119,67 @@ COUNTS void
 counted_free(void *block)
 {
     if (LIKELY(block != NULL))
-        note_freed(usable_size(block));
+        note_freed(size_before_block(block));
     free(block);
+}
+
+/* As libc10 calls it: for tensors, and nothing else. */
+COUNTS int
+counted_tensor(void **pointer, size_t alignment, size_t size)
+{
+    int failed = posix_memalign(pointer, alignment, size);
+    if (LIKELY(!failed))
+        note_tensor(size, size_before_block(*pointer));
+    return failed;
+}
+
+static void *
+asking_malloc(size_t size)
+{
+    void *block = malloc(size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap_bytes, size, asked_size(block));
+    return block;
+}
+
+static void
+asking_free(void *block)
+{
+    if (LIKELY(block != NULL))
+        note_freed(asked_size(block));
+    free(block);
+}
+
+static int
+asking_tensor(void **pointer, size_t alignment, size_t size)
+{
+    int failed = posix_memalign(pointer, alignment, size);
+    if (LIKELY(!failed))
+        note_tensor(size, asked_size(*pointer));
+    return failed;
+}
+
+static void *
+counted_calloc(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+    if (LIKELY(block != NULL))
+        note_allocated(&thread_memory.counters.heap_bytes, count * size, block_size(block));
+    return block;
 }
 
 /* The old block is freed and the new one allocated, wherever that is. */
 static void *
 counted_realloc(void *block, size_t size)
 {
-    size_t before = block == NULL ? 0 : usable_size(block);
+    size_t before = block == NULL ? 0 : block_size(block);
     void *moved = realloc(block, size);
     if (UNLIKELY(moved == NULL && size != 0))
         return NULL;
     if (block != NULL)
         note_freed(before);
     if (LIKELY(moved != NULL))
-        note_allocated(&thread_memory.counters.heap, moved, size);
+        note_allocated(&thread_memory.counters.heap_bytes, size, block_size(moved));
     return moved;
 }
 
@@ -149,17 +199,7 @@ counted_posix_memalign(void **pointer, size_t alignment, size_t size)
 {
     int failed = posix_memalign(pointer, alignment, size);
     if (LIKELY(!failed))
-        note_allocated(&thread_memory.counters.heap, *pointer, size);
-    return failed;
-}
-
-/* As libc10 calls it: for tensors, and nothing else. */
-COUNTS int
-counted_tensor(void **pointer, size_t alignment, size_t size)
-{
-    int failed = posix_memalign(pointer, alignment, size);
-    if (LIKELY(!failed))
-        note_allocated(&thread_memory.counters.tensors, *pointer, size);
+        note_allocated(&thread_memory.counters.heap_bytes, size, block_size(*pointer));
     return failed;
 }
 
@@ -168,7 +208,7 @@ counted_aligned_alloc(size_t alignment, size_t size)
 {
     void *block = aligned_alloc(alignment, size);
     if (LIKELY(block != NULL))
-        note_allocated(&thread_memory.counters.heap, block, size);
+        note_allocated(&thread_memory.counters.heap_bytes, size, block_size(block));
     return block;
 }
 
@@ -177,7 +217,7 @@ counted_memalign(size_t alignment, size_t size)
 {
     void *block = memalign(alignment, size);
     if (LIKELY(block != NULL))
-        note_allocated(&thread_memory.counters.heap, block, size);
+        note_allocated(&thread_memory.counters.heap_bytes, size, block_size(block));
     return block;
 }
 
@@ -186,10 +226,13 @@ replaced_functions(void)
 {
     static Replaced functions[9];
     if (functions[0].name == NULL) {
-        uintptr_t tensor = (uintptr_t)counted_tensor;
+        int before = sizes_are_before_blocks;
+        uintptr_t tensor = before ? (uintptr_t)counted_tensor : (uintptr_t)asking_tensor;
+        uintptr_t ours_malloc = before ? (uintptr_t)counted_malloc : (uintptr_t)asking_malloc;
+        uintptr_t ours_free = before ? (uintptr_t)counted_free : (uintptr_t)asking_free;
         functions[1] = (Replaced){"calloc", (uintptr_t)calloc, (uintptr_t)counted_calloc, 0};
         functions[2] = (Replaced){"realloc", (uintptr_t)realloc, (uintptr_t)counted_realloc, 0};
-        functions[3] = (Replaced){"free", (uintptr_t)free, (uintptr_t)counted_free, 0};
+        functions[3] = (Replaced){"free", (uintptr_t)free, ours_free, 0};
         functions[4] =
             (Replaced){"posix_memalign", (uintptr_t)posix_memalign, (uintptr_t)counted_posix_memalign, tensor};
         functions[5] =
@@ -197,7 +240,7 @@ replaced_functions(void)
         functions[6] = (Replaced){"memalign", (uintptr_t)memalign, (uintptr_t)counted_memalign, 0};
         functions[7] =
             (Replaced){"reallocarray", (uintptr_t)reallocarray, (uintptr_t)counted_reallocarray, 0};
-        functions[0] = (Replaced){"malloc", (uintptr_t)malloc, (uintptr_t)counted_malloc, 0};
+        functions[0] = (Replaced){"malloc", (uintptr_t)malloc, ours_malloc, 0};
     }
     return functions;
 }

@@ -41,7 +41,7 @@ phase_memory_as_list(const PhaseMemory *memory, int count)
         const Counters *counters = &memory[i].counters;
         PyObject *row = Py_BuildValue(
             "(KKKKKLLKK)", (unsigned long long)counters->tensors.bytes, (unsigned long long)counters->tensors.calls,
-            (unsigned long long)counters->heap.bytes, (unsigned long long)counters->heap.calls,
+            (unsigned long long)counters->heap_bytes, (unsigned long long)counters_heap_calls(counters),
             (unsigned long long)counters->freed_bytes, (long long)counters->kept_bytes,
             (long long)memory[i].peak_bytes, (unsigned long long)counters->python.bytes,
             (unsigned long long)counters->python.calls);

@@ -22,7 +22,7 @@ note_object(void *block, size_t size)
     if (LIKELY(block != NULL && size <= SMALL_OBJECT_BYTES)) {
         thread_memory.counters.python.bytes += size;
         thread_memory.counters.python.calls++;
-        thread_memory.counters.events++;
+        thread_memory.counters.allocations++;
         if (UNLIKELY(thread_memory.state != KNOWN_THREAD))
             meet_thread();
     }

@@ -12,10 +12,11 @@
 static inline void
 strand_charge(Strand *strand)
 {
-    if (LIKELY(thread_memory.counters.events == strand->counted.events))
+    uint64_t events = counters_events(&thread_memory.counters), counted = counters_events(&strand->counted);
+    if (LIKELY(events == counted))
         return;
     /* A strand that is taken over by another thread of the same id begins with that one's counters. */
-    if (thread_memory.counters.events > strand->counted.events) {
+    if (events > counted) {
         Py_ssize_t top = strand->depth;
         while (strand->frames[top].ghost)
             top--;

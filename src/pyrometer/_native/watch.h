@@ -285,7 +285,7 @@ thread_charge(WatchThread *thread)
         thread->phase_ns[phase] += now_ns - thread->switched_ns;
         thread->switched_ns = now_ns;
     }
-    if (thread_memory.counters.events != thread->switched.events) {
+    if (counters_events(&thread_memory.counters) != counters_events(&thread->switched)) {
         if (LIKELY(!thread->recount))
             thread_charge_memory(thread, phase);
         thread_look_at_allocations(thread);
