@@ -19,7 +19,7 @@ from pyrometer.store.run_files import read_run
 PROGRAM = Path(__file__).with_name("known_self_times.py")
 LIMIT_POINTS = 2.0
 MIN_SAMPLES = 6_000
-KINDS = ("python", "torch", "threads", "bursts")
+KINDS = ("python", "numpy", "torch", "threads", "bursts")
 
 
 def _truth(output: str) -> dict[str, float]:

@@ -22,9 +22,24 @@ took_ns: Counter[str] = Counter()
 BODIES = {
     # The interpreter at work.
     "python": "total = 0\n        for number in range(50): total += number * number",
-    # Products of matrices, outside of Python.
+    # Outside of Python: sorting, and products of matrices.
+    "numpy": "matrix.sort(axis=0)",
     "torch": "matrix @ matrix",
 }
+
+
+def make_matrix(kind: str) -> object:
+    """What the bodies work on; None where they need nothing."""
+    if kind == "torch":
+        import torch
+
+        torch.set_num_threads(1)
+        return torch.ones(64, 64)
+    if kind == "numpy":
+        import numpy
+
+        return numpy.ones((64, 64))
+    return None
 
 
 def make(share: int, body: str, matrix: object) -> Callable[[], None]:
@@ -63,16 +78,11 @@ def run(seconds: float, functions: list[Callable[[], None]], *, rest_s: float = 
 def main() -> None:
     """Run, and print what was spent where."""
     parser = argparse.ArgumentParser(description="Spend known shares of processor time in functions.")
-    parser.add_argument("kind", choices=("python", "torch", "threads", "bursts"))
+    parser.add_argument("kind", choices=("python", "numpy", "torch", "threads", "bursts"))
     parser.add_argument("seconds", type=float)
     options = parser.parse_args()
-    matrix = None
-    if options.kind == "torch":
-        import torch
-
-        torch.set_num_threads(1)
-        matrix = torch.ones(64, 64)
-    body = BODIES["torch" if options.kind == "torch" else "python"]
+    matrix = make_matrix(options.kind)
+    body = BODIES.get(options.kind, BODIES["python"])
     functions = [make(share, body, matrix) for share in SHARES]
     if options.kind == "threads":
         # Each thread has functions of its own, and they run side by side.
