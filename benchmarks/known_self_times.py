@@ -36,9 +36,9 @@ def make_matrix(kind: str) -> object:
         torch.set_num_threads(1)
         return torch.ones(64, 64)
     if kind == "numpy":
-        import numpy
+        import numpy as np
 
-        return numpy.ones((64, 64))
+        return np.ones((64, 64))
     return None
 
 

@@ -3,7 +3,7 @@
     python benchmarks/limits_are_reached.py
 
 Measures as ``pyrometer limits`` does, as often as ``--rounds`` says, and keeps the best of each figure;
-but for torch, which takes seconds to load, it waits as long as that takes. PASS: torch's products of f32
+but for torch, which takes seconds to load, it waits as long as that takes. PASS: products of f32
 and of f64 on one thread come to at least 90 % of the FMA peak and not above it, each level of memory is
 slower than the one before, and the command itself takes at most 10 s.
 """

@@ -53,6 +53,36 @@ def test_the_operations_told_are_those_that_were_done(precision: str, instructio
         assert ended_ns >= began_ns
 
 
+def element(row: int, column: int) -> int:
+    """Of the product of the transposed first matrix with the second."""
+    return sum((3 * k + 7 * row) % 5 * ((5 * k + column) % 3) for k in range(kernels.PRODUCT_SIZE))
+
+
+@every_set
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_a_product_is_the_product(precision: str, instruction_set: str) -> None:
+    product, size = kernels.Product(precision), kernels.PRODUCT_SIZE
+    for _ in range(2):
+        began_ns, ended_ns, flops = product.multiply(instruction_set)
+        assert ended_ns >= began_ns
+        assert flops == 2 * size**3
+        # In each corner, and on both sides of the borders of tiles and of the parts it is worked through in.
+        for row in (0, 5, 6, 13, 14, 167, 168, 335, 336, size - 1):
+            for column in (0, 3, 4, 15, 16, 31, 32, size - 1):
+                assert product.result(row, column) == element(row, column)
+
+
+def test_what_cannot_be_multiplied_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no product of 'bf16'"):
+        kernels.Product("bf16")
+    product = kernels.Product("f32")
+    with pytest.raises(ValueError, match="no instruction set 'AVX-9'"):
+        product.multiply("AVX-9")
+    for place in ((-1, 0), (0, kernels.PRODUCT_SIZE)):
+        with pytest.raises(ValueError, match="no element"):
+            product.result(*place)
+
+
 @pytest.mark.skipif(not kernels.BF16, reason="the processor has no bf16")
 def test_the_operations_on_bf16_are_those_that_were_done() -> None:
     _, _, _, start = kernels.fma("bf16", 0)

@@ -87,7 +87,7 @@ def test_what_is_no_limits_is_said(tmp_path: Path, content: bytes, problem: str)
         (("flop_rates", 0, "best_flops_per_s"), 1.0, "the best is worse than the median"),
         (("flop_rates", 0, "best_flops_per_s"), -1.0, "> 0"),
         (("flop_rates", 0, "best_flops_per_s"), 1e300, "<="),
-        (("flop_rates", 0, "kind"), "guess", "'guess' is none of fma, gemm"),
+        (("flop_rates", 0, "kind"), "guess", "'guess' is none of fma, gemm, library gemm"),
         (("flop_rates", 0, "precision"), "f8", "'f8' is none of"),
         (("bandwidths", 0, "kind"), "x" * 500, "is none of triad"),
         (("bandwidths", 0, "threads"), 7, "for 7 threads"),

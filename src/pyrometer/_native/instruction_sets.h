@@ -9,18 +9,28 @@
 /* Arrays are worked through in blocks of so many elements: eight of the widest vectors. */
 #define FLOATS_A_BLOCK 128
 
+/* Of matrices that are multiplied: a multiple of every set's tiles, and of the parts it is worked through in. */
+#define PRODUCT_SIZE 672
+#define PRODUCT_DEPTH 224
+#define PRODUCT_BLOCK 168
+
+typedef void Multiply(const void *a, const void *b, void *c, void *a_panels, void *b_panels);
+
 typedef struct {
     double (*fma_f32)(uint64_t rounds);
     double (*fma_f64)(uint64_t rounds);
     void (*triad)(float *a, const float *b, const float *c, size_t count);
     void (*streaming_triad)(float *a, const float *b, const float *c, size_t count); /* NULL: none */
     double (*read)(const float *a, size_t count);
+    Multiply *multiply_f32, *multiply_f64;
     int accumulators;
     int f32_lanes;
     int f64_lanes;
 } Kernels;
 
 #define COUNT_ONE(i) +1
+#define SIX(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define FOURTEEN(X) TWELVE(X) X(12) X(13)
 #define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define TWENTY_FOUR(X)                                                                                     \
     TWELVE(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
@@ -31,6 +41,12 @@ typedef double GenericF64 __attribute__((vector_size(16)));
 
 static inline GenericF32 generic_load(const float *from) {
     GenericF32 vector;
+    memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+static inline GenericF64 generic_load_f64(const double *from) {
+    GenericF64 vector;
     memcpy(&vector, from, sizeof vector);
     return vector;
 }
@@ -49,7 +65,11 @@ static inline GenericF32 generic_load(const float *from) {
 #define F64_LANES 2
 #define F64_ALL(x) ((GenericF64){(x), (x)})
 #define F64_FMA(a, b, c) ((a) * (b) + (c))
+#define F64_LOAD generic_load_f64
 #define F64_STORE(to, vector) memcpy((to), &(vector), sizeof(GenericF64))
+#define F64_ADD(a, b) ((a) + (b))
+#define EACH_ROW SIX
+#define ROWS 6
 #include "vector_kernels.h"
 
 #if defined(__x86_64__)
@@ -70,7 +90,11 @@ static inline GenericF32 generic_load(const float *from) {
 #define F64_LANES 4
 #define F64_ALL _mm256_set1_pd
 #define F64_FMA _mm256_fmadd_pd
+#define F64_LOAD _mm256_load_pd
 #define F64_STORE _mm256_store_pd
+#define F64_ADD _mm256_add_pd
+#define EACH_ROW SIX /* 12 of sixteen registers, two for b, one for a */
+#define ROWS 6
 #define AFTER_STREAMING _mm_sfence
 #include "vector_kernels.h"
 
@@ -89,7 +113,11 @@ static inline GenericF32 generic_load(const float *from) {
 #define F64_LANES 8
 #define F64_ALL _mm512_set1_pd
 #define F64_FMA _mm512_fmadd_pd
+#define F64_LOAD _mm512_load_pd
 #define F64_STORE _mm512_store_pd
+#define F64_ADD _mm512_add_pd
+#define EACH_ROW FOURTEEN
+#define ROWS 14
 #define AFTER_STREAMING _mm_sfence
 #include "vector_kernels.h"
 
@@ -135,7 +163,11 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) static double avx512_fma_
 #define F64_LANES 2
 #define F64_ALL vdupq_n_f64
 #define F64_FMA(a, b, c) vfmaq_f64((c), (a), (b))
+#define F64_LOAD vld1q_f64
 #define F64_STORE vst1q_f64
+#define F64_ADD vaddq_f64
+#define EACH_ROW TWELVE
+#define ROWS 12
 #include "vector_kernels.h"
 #endif
 

@@ -75,6 +75,121 @@ static PyObject *fma_(PyObject *module, PyObject *arguments) {
     return Py_BuildValue("KKKd", stretch.began_ns, stretch.ended_ns, flops_a_round * (unsigned long long)rounds, sum);
 }
 
+/* Products of matrices. */
+
+typedef struct {
+    PyObject_HEAD
+    char *memory;
+    int is_f64;
+} Product;
+
+#define PRODUCT_NUMBERS ((size_t)PRODUCT_SIZE * PRODUCT_SIZE)
+/* Three matrices, then the panels of a block of a and of a slice of b. */
+#define PRODUCT_MEMORY (3 * PRODUCT_NUMBERS + PRODUCT_DEPTH * (PRODUCT_BLOCK + PRODUCT_SIZE))
+
+static double *as_f64(char *memory) { return (double *)(void *)memory; }
+static float *as_f32(char *memory) { return (float *)(void *)memory; }
+
+static size_t number_bytes(const Product *self) { return self->is_f64 ? sizeof(double) : sizeof(float); }
+
+static char *product_part(const Product *self, size_t numbers) {
+    return self->memory + numbers * number_bytes(self);
+}
+
+static void product_set(Product *self, size_t index, int value) {
+    if (self->is_f64)
+        as_f64(self->memory)[index] = value;
+    else
+        as_f32(self->memory)[index] = (float)value;
+}
+
+static PyObject *product_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    const char *precision;
+    if (!PyArg_ParseTuple(arguments, "s", &precision))
+        return NULL;
+    int is_f64 = strcmp(precision, "f64") == 0;
+    if (!is_f64 && strcmp(precision, "f32") != 0)
+        return PyErr_Format(PyExc_ValueError, "there is no product of '%s'", precision);
+    Product *self = (Product *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->is_f64 = is_f64;
+    void *memory = NULL;
+    if (posix_memalign(&memory, LINE_BYTES, PRODUCT_MEMORY * number_bytes(self))) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    self->memory = memory;
+    Py_BEGIN_ALLOW_THREADS
+    memset(memory, 0, PRODUCT_MEMORY * number_bytes(self));
+    for (size_t i = 0; i < PRODUCT_NUMBERS; i++) {
+        size_t row = i / PRODUCT_SIZE, column = i % PRODUCT_SIZE;
+        product_set(self, i, (int)((row * 3 + column * 7) % 5));
+        product_set(self, PRODUCT_NUMBERS + i, (int)((row * 5 + column) % 3));
+    }
+    Py_END_ALLOW_THREADS
+    return (PyObject *)self;
+}
+
+static void product_dealloc(Product *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    free(self->memory);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *product_multiply(Product *self, PyObject *arguments) {
+    const char *set = NULL;
+    if (!PyArg_ParseTuple(arguments, "|s", &set))
+        return NULL;
+    const Kernels *kernels = kernels_named(set);
+    if (kernels == NULL)
+        return NULL;
+    Multiply *multiply = self->is_f64 ? kernels->multiply_f64 : kernels->multiply_f32;
+    char *a_panels = product_part(self, 3 * PRODUCT_NUMBERS);
+    char *b_panels = product_part(self, 3 * PRODUCT_NUMBERS + PRODUCT_DEPTH * PRODUCT_BLOCK);
+    Stretch stretch;
+    Py_BEGIN_ALLOW_THREADS
+    stretch.began_ns = now_ns();
+    multiply(self->memory, product_part(self, PRODUCT_NUMBERS), product_part(self, 2 * PRODUCT_NUMBERS), a_panels,
+             b_panels);
+    stretch.ended_ns = now_ns();
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("KKK", stretch.began_ns, stretch.ended_ns,
+                         2ull * PRODUCT_SIZE * PRODUCT_SIZE * PRODUCT_SIZE);
+}
+
+static PyObject *product_result(Product *self, PyObject *arguments) {
+    Py_ssize_t row, column;
+    if (!PyArg_ParseTuple(arguments, "nn", &row, &column))
+        return NULL;
+    if (row < 0 || row >= PRODUCT_SIZE || column < 0 || column >= PRODUCT_SIZE)
+        return PyErr_Format(PyExc_ValueError, "no element (%zd, %zd)", row, column);
+    size_t index = 2 * PRODUCT_NUMBERS + (size_t)(row * PRODUCT_SIZE + column);
+    double value = self->is_f64 ? as_f64(self->memory)[index] : (double)as_f32(self->memory)[index];
+    return PyFloat_FromDouble(value);
+}
+
+static PyMethodDef product_methods[] = {
+    {"multiply", (PyCFunction)product_multiply, METH_VARARGS, NULL},
+    {"result", (PyCFunction)product_result, METH_VARARGS, NULL},
+    {NULL},
+};
+
+static PyType_Slot product_slots[] = {
+    {Py_tp_new, product_new},
+    {Py_tp_dealloc, product_dealloc},
+    {Py_tp_methods, product_methods},
+    {0, NULL},
+};
+
+static PyType_Spec product_spec = {
+    .name = "pyrometer._native.kernels.Product",
+    .basicsize = sizeof(Product),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = product_slots,
+};
+
 /* Three arrays of the same size, a, b and c. */
 
 typedef struct {
@@ -412,10 +527,12 @@ PyMODINIT_FUNC PyInit_kernels(void) {
     if (module == NULL)
         return NULL;
     PyObject *names = names_of_sets();
-    if (add_type(module, &arrays_spec, "Arrays") || add_type(module, &ring_spec, "Ring") || names == NULL ||
+    if (add_type(module, &arrays_spec, "Arrays") || add_type(module, &ring_spec, "Ring") ||
+        add_type(module, &product_spec, "Product") || names == NULL ||
         PyModule_AddObjectRef(module, "INSTRUCTION_SETS", names) < 0 ||
         PyModule_AddObjectRef(module, "STREAMS", sets[0].kernels->streaming_triad ? Py_True : Py_False) < 0 ||
-        PyModule_AddObjectRef(module, "BF16", has_bf16() ? Py_True : Py_False) < 0)
+        PyModule_AddObjectRef(module, "BF16", has_bf16() ? Py_True : Py_False) < 0 ||
+        PyModule_AddIntConstant(module, "PRODUCT_SIZE", PRODUCT_SIZE) < 0)
         Py_CLEAR(module);
     Py_XDECREF(names);
     return module;

@@ -20,6 +20,22 @@ def fma(precision: str, rounds: int, instruction_set: str = ..., /) -> tuple[int
     Accumulator i begins at i + 1; a round halves it and adds 1. With bf16 a round adds 1 × 1 + 1 × 1.
     """
 
+PRODUCT_SIZE: int
+"""Rows and columns of the matrices of a ``Product``."""
+
+class Product:
+    """Two matrices to multiply, of ``f32`` or ``f64``: c = aᵀ b, with all memory it takes touched.
+
+    In row i and column j, a has (3 i + 7 j) mod 5, and b (5 i + j) mod 3.
+    """
+
+    def __new__(cls, precision: str, /) -> Self: ...
+    def multiply(self, instruction_set: str = ..., /) -> tuple[int, int, int]:
+        """(began, ended, floating-point operations): one product."""
+
+    def result(self, row: int, column: int, /) -> float:
+        """One element of c, as the last product left it."""
+
 class Arrays:
     """Three arrays of so many bytes: a, b and c. Aligned to 64 bytes and not touched before ``fill``."""
 

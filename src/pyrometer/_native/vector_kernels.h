@@ -4,7 +4,8 @@
  *   NAME(kernel), TARGET        the function's name in this set, and what the compiler may use in it
  *   EACH(X)                     X(0) X(1) …, one for each accumulator: enough to hide the latency of an FMA
  *   F32, F32_LANES, F32_ALL(x), F32_FMA(a, b, c), F32_LOAD, F32_STORE, F32_STREAM, F32_ADD
- *   F64, F64_LANES, F64_ALL(x), F64_FMA(a, b, c), F64_STORE
+ *   F64, F64_LANES, F64_ALL(x), F64_FMA(a, b, c), F64_LOAD, F64_STORE, F64_ADD
+ *   EACH_ROW(X), ROWS           of the tiles of a product of matrices: see product_kernels.h
  *   AFTER_STREAMING()           waits until streamed stores are done
  */
 
@@ -99,6 +100,28 @@ TARGET static double NAME(read)(const float *a, size_t count) {
     return sum;
 }
 
+#define PRODUCT(kernel) NAME(kernel##_f32)
+#define NUMBER float
+#define VECTOR F32
+#define LANES F32_LANES
+#define ALL F32_ALL
+#define FMA F32_FMA
+#define ADD F32_ADD
+#define LOAD F32_LOAD
+#define STORE F32_STORE
+#include "product_kernels.h"
+
+#define PRODUCT(kernel) NAME(kernel##_f64)
+#define NUMBER double
+#define VECTOR F64
+#define LANES F64_LANES
+#define ALL F64_ALL
+#define FMA F64_FMA
+#define ADD F64_ADD
+#define LOAD F64_LOAD
+#define STORE F64_STORE
+#include "product_kernels.h"
+
 static const Kernels NAME(kernels) = {
     .fma_f32 = NAME(fma_f32),
     .fma_f64 = NAME(fma_f64),
@@ -107,6 +130,8 @@ static const Kernels NAME(kernels) = {
     .streaming_triad = NAME(streaming_triad),
 #endif
     .read = NAME(read),
+    .multiply_f32 = NAME(multiply_f32),
+    .multiply_f64 = NAME(multiply_f64),
     .accumulators = 0 EACH(COUNT_ONE),
     .f32_lanes = F32_LANES,
     .f64_lanes = F64_LANES,
@@ -133,5 +158,9 @@ static const Kernels NAME(kernels) = {
 #undef F64_LANES
 #undef F64_ALL
 #undef F64_FMA
+#undef F64_LOAD
 #undef F64_STORE
+#undef F64_ADD
+#undef EACH_ROW
+#undef ROWS
 #undef AFTER_STREAMING

@@ -28,6 +28,9 @@ class Bound(Enum):
     NOT_PLACED = "not placed"
 
 
+_SOURCES = {"fma": "FMA", "gemm": "GEMM", "library gemm": "GEMM of a library"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """A piece of work: a phase, a module, an operator. All figures are for ``calls`` calls."""
@@ -106,7 +109,7 @@ def roofs_of(limits: Limits, *, threads: int | None, precision: str) -> Roofs | 
         threads=count,
         precision=precision,
         flops_per_s=rate.best_flops_per_s,
-        flops_source=f"{rate.kind.upper()} {precision}",
+        flops_source=f"{_SOURCES.get(rate.kind, rate.kind)} {precision}",
         bytes_per_s=bandwidth.best_bytes_per_s,
         bytes_source=bandwidth.kind,
         contended=rate.contended or bandwidth.contended,

@@ -24,7 +24,11 @@ _REFERENCE_ROUNDS = 10_000
 _REFERENCE_LOOPS = 3
 _LONGEST_LOG = 2_000
 # Said of what it would have done, had it not been told the caches.
-_OF_NO_INTEREST = "using its data for the LL simulation"
+_OF_NO_INTEREST = (
+    "using its data for the LL simulation",
+    "warning: specified LL cache:",
+    "warning: simulated LL cache:",
+)
 
 
 def reference_ns() -> int:
@@ -140,7 +144,9 @@ class CallgrindCounting:
         path = Path(self._settings.log_file)
         try:
             said = path.read_text(encoding="utf-8", errors="replace")[:_LONGEST_LOG].splitlines()
-            told = [line for line in said if line.strip() and _OF_NO_INTEREST not in line]
+            told = [
+                line for line in said if line.strip() and not any(text in line for text in _OF_NO_INTEREST)
+            ]
             if told:
                 note_loss("valgrind", f"it says: {told[0]} (more in {path})")
             else:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyrometer.machine.cgroup import memory_limit_bytes
-from pyrometer.record.limits import PRECISIONS, Cache
+from pyrometer.record.limits import PRECISIONS, PRODUCT_PRECISIONS, Cache
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from pyrometer._native.kernels import Arrays, Ring
+    from pyrometer._native.kernels import Arrays, Product, Ring
 
 STRIDES = (1, 2, 4, 8, 16, 32, 64, 256, 1_024)
 MEMORY = "memory"
@@ -36,6 +36,8 @@ class Place:
     index: int
     arrays: "Arrays | None" = None
     rings: "dict[str, Ring]" = field(default_factory=dict)
+    products: "dict[str, Product]" = field(default_factory=dict)
+    """By precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,8 @@ def prepare(place: Place, *, sizes: Sizes, native: "ModuleType") -> Stretch:
     for level, size_bytes in sizes.ring_bytes.items():
         shorter = place.index > 0 and level == MEMORY
         place.rings[level] = native.Ring(sizes.each_bytes if shorter else size_bytes)
+    for precision in PRODUCT_PRECISIONS:
+        place.products[precision] = native.Product(precision)
     return (0, 0, 0.0)
 
 
@@ -134,6 +138,8 @@ def kernels_of(native: "ModuleType", sizes: Sizes) -> Iterator[Kernel]:
     for precision in PRECISIONS:
         if precision != "bf16" or native.BF16:
             yield Kernel(figure=("fma", precision), run=partial(_fma, native.fma, precision), least=1_000)
+    for precision in PRODUCT_PRECISIONS:
+        yield Kernel(figure=("gemm", precision), run=partial(_multiply, precision))
     yield Kernel(figure=("triad", 0), run=partial(_triad, sizes, streaming=False))
     if native.STREAMS:
         yield Kernel(figure=("streaming triad", 0), run=partial(_triad, sizes, streaming=True))
@@ -153,6 +159,12 @@ def _fma(
 ) -> Stretch:
     began_ns, ended_ns, flops, _ = fma(precision, turn.amount)
     return began_ns, ended_ns, flops
+
+
+def _multiply(precision: str, place: Place, _turn: Turn) -> Stretch:
+    # As with latencies: the matrices are not in the caches any more.
+    place.products[precision].multiply()
+    return place.products[precision].multiply()
 
 
 def _triad(sizes: Sizes, place: Place, turn: Turn, *, streaming: bool) -> Stretch:

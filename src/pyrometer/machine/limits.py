@@ -45,6 +45,7 @@ _MEASURE_S = 4.0
 _LEAST_MEASURE_S = 2.0
 _WHOLE_COMMAND_S = 7.5
 _WAIT_FOR_LIBRARIES_S = 5.0
+_BY_LIBRARY = "library gemm"
 
 
 def why_not_available() -> str | None:
@@ -117,7 +118,7 @@ class _Measuring:
             rounds += 1
             round_s = time.monotonic() - round_began_s
         if products.library is None:
-            self._not_measured.setdefault("gemm", "neither torch nor numpy was loaded in time")
+            self._not_measured.setdefault(_BY_LIBRARY, "neither torch nor numpy was loaded in time")
 
     def _until_s(self) -> float:
         now_s = time.monotonic()
@@ -127,22 +128,22 @@ class _Measuring:
         try:
             products.wait_until_ready(timeout_s)
         except NoProductsError as error:
-            self._not_measured["gemm"] = str(error)
+            self._not_measured[_BY_LIBRARY] = str(error)
 
     def _multiply(self, products: GemmProcess, threads: int) -> None:
-        if products.library is None and "gemm" not in self._not_measured:
+        if products.library is None and _BY_LIBRARY not in self._not_measured:
             self._wait_for(products, 0)
         for precision in PRECISIONS if products.library is not None else ():
-            name = f"gemm {precision}, {threads_in_words(threads)}"
+            name = f"{_BY_LIBRARY} {precision}, {threads_in_words(threads)}"
             if name in self._not_measured:
                 continue
             try:
                 flops, duration_ns = products.multiply(precision, threads)
             except NoProductsError as error:
                 self._not_measured[name] = str(error)
-                self._turns.pop(("gemm", precision, threads), None)
+                self._turns.pop((_BY_LIBRARY, precision, threads), None)
             else:
-                turns = self._turns.setdefault(("gemm", precision, threads), [])
+                turns = self._turns.setdefault((_BY_LIBRARY, precision, threads), [])
                 turns.append([(0, duration_ns, float(flops))])
 
     def limits(self, library: str | None) -> Limits:

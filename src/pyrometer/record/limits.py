@@ -14,12 +14,17 @@ from pyrometer.record.values import Count, Nanoseconds, Value
 LIMITS_FORMAT: Literal["pyrometer-limits"] = "pyrometer-limits"
 LIMITS_VERSION: Literal[1] = 1
 
-KERNELS_VERSION = 1
+KERNELS_VERSION = 2
 """Raised when the kernels, or what is told from them, change: older figures are then measured again."""
 
 PRECISIONS = ("f32", "f64", "bf16")
-ARITHMETIC = ("fma", "gemm")
-"""Multiply and add in registers; a product of square matrices by a library."""
+PRODUCT_PRECISIONS = ("f32", "f64")
+"""Of the products that are measured without a library."""
+ARITHMETIC = ("fma", "gemm", "library gemm")
+"""Multiply and add in registers; a product of square matrices by a kernel of ours, and by a library.
+
+Before version 2 of the kernels ``gemm`` was the library's.
+"""
 ACCESSES = ("triad", "streaming triad", "read")
 
 CONTENDED_ABOVE = 1.3

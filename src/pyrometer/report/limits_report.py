@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from pyrometer.record.limits import ACCESSES, ARITHMETIC, PRECISIONS, Latency, Limits
+from pyrometer.record.limits import ACCESSES, ARITHMETIC, PRECISIONS, PRODUCT_PRECISIONS, Latency, Limits
 from pyrometer.report.blocks import Bullets, Column, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import UNKNOWN_CELL
 from pyrometer.report.markdown import sections_as_markdown
@@ -20,7 +20,7 @@ from pyrometer.units import (
 )
 
 _NARROWEST = 40
-_NAMES = {"fma": "FMA", "gemm": "GEMM"}
+_NAMES = {"fma": "FMA", "gemm": "GEMM", "library gemm": "library's GEMM"}
 _HOW_BOUNDED = (
     "Bytes are those the program asks for: the line that a plain store reads before it writes is not "
     "counted, and streaming stores need none."
@@ -88,9 +88,11 @@ def _sections(limits: Limits) -> Iterator[Section]:
 
 def _arithmetic(limits: Limits, counts: Sequence[int]) -> Table:
     rates = {(rate.kind, rate.precision, rate.threads): rate.best_flops_per_s for rate in limits.flop_rates}
+    library = (limits.gemm_library or "library").split()[0]
+    names = _NAMES | {"library gemm": f"{library}'s GEMM"}
     rows = []
     for kind in ARITHMETIC:
-        for precision in PRECISIONS:
+        for precision in PRODUCT_PRECISIONS if kind == "gemm" else PRECISIONS:
             found = [rates.get((kind, precision, threads)) for threads in counts]
             peaks = [rates.get(("fma", precision, threads)) for threads in counts]
             shares = [
@@ -102,7 +104,7 @@ def _arithmetic(limits: Limits, counts: Sequence[int]) -> Table:
                 for rate, share in zip(found, shares, strict=True)
                 for cell in (_known(rate, lambda value: format_rate(value, "FLOP")), share)
             ]
-            rows.append(Row(name=f"{_NAMES[kind]} {precision}", cells=tuple(cells)))
+            rows.append(Row(name=f"{names[kind]} {precision}", cells=tuple(cells)))
     columns = [
         column
         for threads in counts
@@ -221,7 +223,7 @@ def _facts(limits: Limits) -> Iterator[tuple[str, str]]:
     yield "caches", ", ".join(caches) or "not known"
     yield "arrays", f"{format_bytes(limits.array_bytes)} each, f32"
     yield "kernels", f"C, {limits.instruction_set}, version {limits.kernels_version}"
-    yield "GEMM", limits.gemm_library or "not measured"
+    yield "library", limits.gemm_library or "not measured"
     repetitions = [rate.repetitions for rate in limits.flop_rates]
     if repetitions:
         yield "figures", f"the best of {min(repetitions)} turns or more, kernels taking turns"
