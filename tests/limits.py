@@ -51,7 +51,7 @@ def make_limits(*, cpu_model: str = "Example CPU", contended: bool = False) -> L
                 precision=precision,
                 threads=threads,
                 best_flops_per_s=best * _G,
-                median_flops_per_s=best * _G * (median if kind == "gemm" else 0.99),
+                median_flops_per_s=best * _G * (0.99 if kind == "fma" else median),
                 repetitions=14,
             )
             for kind, precision, *rates in _ARITHMETIC

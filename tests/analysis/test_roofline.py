@@ -95,7 +95,7 @@ def test_the_roofs_are_those_of_the_threads_the_program_used() -> None:
 def test_the_roof_is_the_highest_of_its_kind() -> None:
     bf16 = roofs_of(make_limits(), threads=2, precision="bf16")
     assert bf16 is not None
-    assert (bf16.flops_source, bf16.flops_per_s) == ("GEMM bf16", 1.5e9)
+    assert (bf16.flops_source, bf16.flops_per_s) == ("GEMM of a library bf16", 1.5e9)
     assert roofs_of(make_limits(), threads=2, precision="f16") is None
     without = msgspec.structs.replace(make_limits(), bandwidths=())
     assert roofs_of(without, threads=2, precision="f32") is None

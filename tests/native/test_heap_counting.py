@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import mmap
 import os
 import shutil
 import subprocess
@@ -461,3 +462,34 @@ def test_figures_are_consistent_while_other_threads_count(counting: ModuleType) 
     stop.set()
     for thread in threads:
         thread.join()
+
+
+def maps(core: ModuleType) -> dict[str, tuple[int, int]]:
+    seen = core.process_allocations()
+    return {kind: seen[kind] for kind in ("mapped", "mapped_shared", "unmapped")}
+
+
+def test_maps_are_counted_by_whose_memory_they_are(counting: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_bytes(bytes(3_000_000))
+    counting.reset_allocations()
+    private = mmap.mmap(-1, 5_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    shared = mmap.mmap(-1, 2_000_000)
+    with file.open("rb") as opened:
+        read = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    seen = maps(counting)
+    # Python may have mapped an arena for small objects meanwhile.
+    assert (seen["mapped"][0] - 5_000_000) % (1 << 18) == 0
+    assert seen["mapped_shared"] == (5_000_000, 2)
+    for each in (private, shared, read):
+        each.close()
+    assert maps(counting)["unmapped"][0] >= 10_000_000
+    counting.reset_allocations()
+    assert maps(counting) == {"mapped": (0, 0), "mapped_shared": (0, 0), "unmapped": (0, 0)}
+
+
+def test_addresses_that_are_only_reserved_are_no_memory(counting: ModuleType) -> None:
+    before = maps(counting)["mapped_shared"]
+    reserved = mmap.mmap(-1, 9_000_000, prot=0)
+    assert maps(counting)["mapped_shared"] == before
+    reserved.close()

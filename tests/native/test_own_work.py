@@ -1,5 +1,7 @@
 """Work of the profiler's own on the program's threads: in no scope's time, and nobody's allocations."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -65,10 +67,14 @@ def test_a_recorder_that_is_off_leaves_nothing_out(recorder: Any, clock: Clock) 
 
 
 @pytest.fixture
-def counting() -> Iterator[ModuleType]:
+def core() -> ModuleType:
     if CORE not in available_recorders():
         pytest.skip("the C core is not built: nothing is counted without it")
-    core = load(CORE)
+    return load(CORE)
+
+
+@pytest.fixture
+def counting(core: ModuleType) -> Iterator[ModuleType]:
     if core.count_allocations() is not None:
         pytest.skip("allocations are not counted on this system")
     core.reset_allocations()
@@ -158,3 +164,23 @@ def test_a_thread_that_ends_in_it_has_counted_nothing(counting: ModuleType) -> N
     thread.start()
     thread.join()
     assert heap(counting) - before < MIB
+
+
+@pytest.mark.usefixtures("core")
+def test_before_anything_was_counted_nothing_of_the_thread_is_touched() -> None:
+    # A key that was never made is the first one of the process, in which Python has the thread's state.
+    program = """
+import ctypes
+from pyrometer._native import core
+recorder = core.Recorder()
+recorder.start()
+watch = core.Watch(recorder, tuple("abcdefghi"), print)
+watch.start()
+watch.enter(1, True)
+core.begin_own_work()
+core.end_own_work()
+watch.memory()
+ctypes.CFUNCTYPE(None)(lambda: print("called"))()
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (answer.stdout, answer.returncode) == ("called\n", 0), answer.stderr

@@ -10,6 +10,7 @@ from tests.record.example_runs import make_allocations, make_node, make_run, mak
 from tests.record.refusals import change, refusal
 
 RUN = make_run(make_strand(make_node("a", 10)), allocations=make_allocations())
+MAPS = "mapped_bytes, maps, mapped_shared_bytes, shared_maps, unmapped_bytes and unmaps"
 DOCUMENT: dict[str, Any] = json.loads(encode_run(RUN))
 
 
@@ -26,6 +27,12 @@ def test_a_run_without_them_says_that_they_were_not_counted() -> None:
     [
         ("tensor_bytes", None, "tensor_bytes and tensor_allocations must be there both or neither", ""),
         ("python_allocations", ..., "python_bytes and python_allocations must be there both or neither", ""),
+        (
+            "maps",
+            None,
+            f"{MAPS} must be there all or none",
+            "",
+        ),
         (
             "phases.0.tensor_bytes",
             None,

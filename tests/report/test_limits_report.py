@@ -23,7 +23,7 @@ def test_what_is_contended_is_said() -> None:
     )
     contended = json.loads(render_limits_json(make_limits(contended=True)))["contended"]
     assert contended[0] == "GEMM f32 on 1 thread"
-    assert len(contended) == 4
+    assert len(contended) == 10
 
 
 def test_more_threads_that_are_slower_than_one_are_said() -> None:

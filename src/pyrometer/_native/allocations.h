@@ -74,6 +74,8 @@ typedef struct {
     Counters ended, before; /* before: what does not count, since the last reset */
     int64_t live_bytes, peak_bytes, phase_peak_bytes;
     int64_t own_bytes; /* that the profiler's own work keeps; never less than 0 */
+    /* By mmap: memory of the process's own, and files and what is shared with other processes. */
+    Allocations mapped, mapped_shared, unmapped;
 } ProcessMemory;
 
 static ProcessMemory process_memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -146,8 +148,11 @@ tell_kept(void)
 {
     if (thread_memory.before_own_work != NULL)
         return;
-    if (thread_memory.told_bytes == UNMET_BYTES)
+    if (thread_memory.told_bytes == UNMET_BYTES) {
+        if (counters_events(&thread_memory.counters) == 0)
+            return; /* counting may never have begun, and there be no key for threads yet */
         meet_thread();
+    }
     int64_t change = thread_memory.counters.kept_bytes - thread_memory.told_bytes;
     if (change == 0 || thread_memory.told_bytes == UNMET_BYTES)
         return;
@@ -178,6 +183,24 @@ take_phase_peak(void)
     tell_kept();
     int64_t live = __atomic_load_n(&process_memory.live_bytes, __ATOMIC_RELAXED);
     return __atomic_exchange_n(&process_memory.phase_peak_bytes, live, __ATOMIC_RELAXED);
+}
+
+/* Maps are few, and belong to the process. */
+static inline void
+note_map(Allocations *kind, size_t size)
+{
+    if (thread_memory.before_own_work != NULL)
+        return;
+    __atomic_add_fetch(&kind->bytes, size, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&kind->calls, 1, __ATOMIC_RELAXED);
+}
+
+static void
+forget_maps(void)
+{
+    memset(&process_memory.mapped, 0, sizeof process_memory.mapped);
+    memset(&process_memory.mapped_shared, 0, sizeof process_memory.mapped_shared);
+    memset(&process_memory.unmapped, 0, sizeof process_memory.unmapped);
 }
 
 /* Threads. */
@@ -298,6 +321,7 @@ process_memory_reset(void)
     pthread_mutex_lock(&process_memory.lock);
     counters_add(&process_memory.before, &sum);
     process_memory.own_bytes = 0;
+    forget_maps();
     pthread_mutex_unlock(&process_memory.lock);
     __atomic_store_n(&process_memory.live_bytes, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&process_memory.peak_bytes, 0, __ATOMIC_RELAXED);
@@ -320,6 +344,7 @@ memory_forked(void)
         thread_memory.told_bytes = program_counters(&thread_memory)->kept_bytes;
     process_memory.live_bytes = process_memory.peak_bytes = process_memory.phase_peak_bytes = 0;
     process_memory.own_bytes = 0;
+    forget_maps();
     thread_memory.is_sampling = 0;
     allocation_sites_forked();
 }

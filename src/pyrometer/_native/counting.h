@@ -190,11 +190,16 @@ process_allocations(PyObject *module, PyObject *nothing)
     int64_t live = __atomic_load_n(&process_memory.live_bytes, __ATOMIC_RELAXED);
     int64_t peak = __atomic_load_n(&process_memory.peak_bytes, __ATOMIC_RELAXED);
     return Py_BuildValue(
-        "{s(KK) s(KK) s(KK) s(KK) sL sL sN}", "tensors", (unsigned long long)all.tensors.bytes,
+        "{s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) sL sL sN}", "tensors", (unsigned long long)all.tensors.bytes,
         (unsigned long long)all.tensors.calls, "heap", (unsigned long long)all.heap_bytes,
         (unsigned long long)counters_heap_calls(&all), "python", (unsigned long long)all.python.bytes,
         (unsigned long long)all.python.calls, "freed", (unsigned long long)all.freed_bytes,
-        (unsigned long long)all.frees, "live", (long long)live, "peak",
+        (unsigned long long)all.frees, "mapped", (unsigned long long)process_memory.mapped.bytes,
+        (unsigned long long)process_memory.mapped.calls, "mapped_shared",
+        (unsigned long long)process_memory.mapped_shared.bytes,
+        (unsigned long long)process_memory.mapped_shared.calls, "unmapped",
+        (unsigned long long)process_memory.unmapped.bytes, (unsigned long long)process_memory.unmapped.calls,
+        "live", (long long)live, "peak",
         (long long)(peak > live ? peak : live), "uncounted", uncounted_libraries());
 }
 

@@ -221,10 +221,30 @@ counted_memalign(size_t alignment, size_t size)
     return block;
 }
 
+/* Addresses that may not be touched take no memory. */
+static void *
+counted_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+    void *place = mmap(address, size, protection, flags, file, offset);
+    int is_own = (flags & MAP_ANONYMOUS) && (flags & MAP_TYPE) == MAP_PRIVATE;
+    if (place != MAP_FAILED && protection != PROT_NONE)
+        note_map(is_own ? &process_memory.mapped : &process_memory.mapped_shared, size);
+    return place;
+}
+
+static int
+counted_munmap(void *place, size_t size)
+{
+    int failed = munmap(place, size);
+    if (!failed)
+        note_map(&process_memory.unmapped, size);
+    return failed;
+}
+
 static const Replaced *
 replaced_functions(void)
 {
-    static Replaced functions[9];
+    static Replaced functions[12];
     if (functions[0].name == NULL) {
         int before = sizes_are_before_blocks;
         uintptr_t tensor = before ? (uintptr_t)counted_tensor : (uintptr_t)asking_tensor;
@@ -240,6 +260,9 @@ replaced_functions(void)
         functions[6] = (Replaced){"memalign", (uintptr_t)memalign, (uintptr_t)counted_memalign, 0};
         functions[7] =
             (Replaced){"reallocarray", (uintptr_t)reallocarray, (uintptr_t)counted_reallocarray, 0};
+        functions[8] = (Replaced){"mmap", (uintptr_t)mmap, (uintptr_t)counted_mmap, 0};
+        functions[9] = (Replaced){"mmap64", (uintptr_t)mmap, (uintptr_t)counted_mmap, 0};
+        functions[10] = (Replaced){"munmap", (uintptr_t)munmap, (uintptr_t)counted_munmap, 0};
         functions[0] = (Replaced){"malloc", (uintptr_t)malloc, ours_malloc, 0};
     }
     return functions;

@@ -80,6 +80,16 @@ class ProcessAllocations(Value, frozen=True, kw_only=True):
     freed_bytes: Count
     """Of both."""
     frees: Count
+    mapped_bytes: Count | None = None
+    """Mapped by libraries for the process alone, Python's arenas of small objects among it; like the
+    five below in no other figure, and None in records from before it was counted."""
+    maps: Count | None = None
+    mapped_shared_bytes: Count | None = None
+    """Files, and memory shared with other processes, as a loader's workers hand batches over in."""
+    shared_maps: Count | None = None
+    unmapped_bytes: Count | None = None
+    """Of both, and of what was mapped before counting began."""
+    unmaps: Count | None = None
     live_bytes: SignedCount
     peak_bytes: Count
     python_bytes: Count | None = None

@@ -9,6 +9,9 @@ from pyrometer.record.tree_validation import Problem
 def allocations_problems(allocations: ProcessAllocations, place: str) -> Iterator[Problem]:
     """What contradicts itself in the figures, or points at what is not there."""
     yield from _pair_problems(allocations, place)
+    maps = ("mapped_bytes", "maps", "mapped_shared_bytes", "shared_maps", "unmapped_bytes", "unmaps")
+    if len({getattr(allocations, field) is None for field in maps}) > 1:
+        yield Problem(place=place, text=f"{', '.join(maps[:-1])} and {maps[-1]} must be there all or none")
     for index, phase in enumerate(allocations.phases):
         yield from _pair_problems(phase, f"{place}.phases[{index}]")
     if allocations.sites is not None:

@@ -9,7 +9,7 @@ from pyrometer.analysis.allocations import (
     phase_bytes,
 )
 from pyrometer.analysis.held_memory import HeldMemory
-from pyrometer.record.allocations import PhaseAllocations
+from pyrometer.record.allocations import PhaseAllocations, ProcessAllocations
 from pyrometer.report.blocks import Block, Column, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import Style, write_known
 from pyrometer.report.safe_text import shorten_middle, visible
@@ -72,9 +72,25 @@ def _totals(results: AllocationResults) -> Iterator[tuple[str, str]]:
     if process.python_bytes is not None and process.python_allocations is not None:
         yield "small objects", _amount(process.python_bytes, process.python_allocations)
     yield "freed", f"{format_bytes(process.freed_bytes)} in {format_count(process.frees, 'block')}"
+    yield from _maps(process)
     grown = "more" if process.live_bytes >= 0 else "less"
     live = f"{format_bytes(abs(process.live_bytes))} {grown} than when counting began"
     yield "live", f"{live}, {format_bytes(process.peak_bytes)} at the peak"
+
+
+def _maps(process: ProcessAllocations) -> Iterator[tuple[str, str]]:
+    parts = (
+        ("", process.mapped_bytes, process.maps, "map"),
+        ("files and shared ", process.mapped_shared_bytes, process.shared_maps, "map"),
+        ("unmapped ", process.unmapped_bytes, process.unmaps, "part"),
+    )
+    told = [
+        f"{what}{format_bytes(size)} in {format_count(calls, noun)}"
+        for what, size, calls, noun in parts
+        if size is not None and calls
+    ]
+    if told:
+        yield "mapped", "; ".join(told)
 
 
 def _amount(size: int, allocations: int) -> str:

@@ -38,8 +38,10 @@ is ``null``. The text is plain ASCII.
 ``allocations``
     null when they were not counted. ``bytes`` and ``allocations`` of tensors and heap together; ``process``:
     ``tensor_bytes``, ``tensor_allocations``, ``heap_bytes``, ``heap_allocations``, ``freed_bytes``,
-    ``frees``, ``live_bytes``, ``peak_bytes`` (both over what was there when counting began),
-    ``python_bytes``, ``python_allocations`` (null unless asked for), and the same by phase in ``phases``;
+    ``frees``, ``mapped_bytes``, ``maps``, ``mapped_shared_bytes``, ``shared_maps``, ``unmapped_bytes``,
+    ``unmaps`` (by ``mmap``, in no other figure), ``live_bytes``, ``peak_bytes`` (both over what was there
+    when counting began), ``python_bytes``, ``python_allocations`` (null unless asked for), and the same,
+    but for maps, by phase in ``phases``;
     ``spots``: ``kind`` (phase, module, scope), ``name``, ``bytes``, ``tensor_bytes``, ``allocations``,
     ``share``, ``bytes_per_allocation``, ``allocations_per_step``, of its own code, over ``steps``;
     ``held``, of the same with all that is called inside: ``kind``, ``name``, ``calls``, ``bytes``,
