@@ -1,5 +1,6 @@
 """Stacks read from outside: what is read is what runs, whatever the program does meanwhile."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -106,6 +107,16 @@ def threads_of_this_process() -> int:
 def open_files() -> set[int]:
     with os.scandir("/proc/self/fd") as folder:
         return {int(entry.name) for entry in folder if entry.is_symlink()}
+
+
+def can_have_own_files() -> bool:
+    """Whether the system lets a thread have a table of files of its own."""
+    libc = ctypes.CDLL(None)
+    answers: list[int] = []
+    thread = threading.Thread(target=lambda: answers.append(libc.unshare(0x400)))
+    thread.start()
+    thread.join()
+    return answers == [0]
 
 
 def is_status(number: int) -> bool:
@@ -308,6 +319,41 @@ def test_after_a_stop_nothing_more_is_seen_and_it_can_go_on(sampler: Any) -> Non
     assert sampler.snapshot()["samples"] < before
 
 
+@pytest.mark.parametrize("sampler", [False], indirect=True)
+def test_its_files_have_numbers_of_their_own(sampler: Any) -> None:
+    if not can_have_own_files():
+        pytest.skip("the system does not give a thread files of its own")
+    before = open_files()
+    free = os.open("/dev/null", os.O_RDONLY)
+    os.close(free)
+    sampler.start()
+    numbers = set()
+    for _ in range(300):
+        # At the first look at a thread its file is opened.
+        thread = threading.Thread(target=after, args=(sampler,), kwargs={"ticks": 1})
+        thread.start()
+        while thread.is_alive():
+            numbers.add(own := os.open("/dev/null", os.O_RDONLY))
+            os.close(own)
+        thread.join()
+    assert numbers == {free}
+    assert open_files() == before
+
+
+@pytest.mark.parametrize("sampler", [False], indirect=True)
+def test_a_pipe_that_the_program_closes_is_closed(sampler: Any) -> None:
+    reading, writing = os.pipe()
+    sampler.start()
+    after(sampler)
+    os.close(writing)
+    assert os.read(reading, 1) == b""
+    os.close(reading)
+
+
+# Where a thread has no files of its own, they are among the program's: as with the file of memory.
+
+
+@pytest.mark.parametrize("sampler", [True], indirect=True)
 def test_the_files_it_keeps_open_are_far_from_the_programs_and_gone_at_the_end(sampler: Any) -> None:
     before = open_files()
     sampler.start()
@@ -317,6 +363,7 @@ def test_the_files_it_keeps_open_are_far_from_the_programs_and_gone_at_the_end(s
     assert open_files() == before
 
 
+@pytest.mark.parametrize("sampler", [True], indirect=True)
 def test_a_program_that_closes_files_not_its_own_keeps_the_one_it_puts_there(
     sampler: Any, tmp_path: Path
 ) -> None:

@@ -467,10 +467,28 @@ keep_off_busy_processors(const Sampler *sampler)
         sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
+/* From now on this thread's files have numbers of their own. In the process's table each that it opens
+ * would have, for a moment, the number that the program's next file is to get. What the program has open
+ * is let go of at once: it is the program that says when its pipes and sockets are closed. Where it cannot
+ * be, nothing is changed. */
+static void
+have_own_files(const Reader *reader)
+{
+#ifdef SYS_close_range
+    if (reader->memory_file.number != 0 || syscall(SYS_close_range, ~0u, ~0u, 0) != 0 ||
+        unshare(CLONE_FILES) != 0)
+        return;
+    syscall(SYS_close_range, 0u, ~0u, 0);
+    int first = open("/dev/null", O_RDONLY | O_CLOEXEC); /* 0, which means none */
+    (void)first;
+#endif
+}
+
 static void *
 sampler_work(void *argument)
 {
     Sampler *sampler = argument;
+    have_own_files(&sampler->reader);
     ask_for_short_slices();
     prctl(PR_SET_TIMERSLACK, 1ul, 0, 0, 0); /* not when other threads are due, but when we are */
     pthread_mutex_lock(&sampler->lock);
