@@ -228,6 +228,9 @@ def test_a_kind_for_which_no_step_comes_in_time_is_given_up() -> None:
 def test_opening_and_closing_a_window_is_in_no_figure_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
+    # Which the first optimizer would import else, inside the scope.
+    import torch._dynamo  # noqa: F401
+
     from pyrometer import session
     from pyrometer.capture.torch_kineto import KinetoSession
 

@@ -10,7 +10,7 @@ class OwnWork:
     """While it is entered, the calling thread's time and allocations are the profiler's.
 
     The time is in no scope that the thread has open on the ``recorders``, and neither in what those
-    profiled. Inside another one it changes nothing.
+    profiled. Entered again before it was left, it changes nothing. For one thread at a time.
     """
 
     def __init__(self, *recorders: Recorder) -> None:
@@ -31,12 +31,11 @@ class OwnWork:
         self._depth -= 1
         if self._depth:
             return
-        durations_ns = [
-            recorder.now() - began_ns
-            for recorder, began_ns in zip(self._recorders, self._began_ns, strict=True)
-        ]
-        for recorder, duration_ns in zip(self._recorders, durations_ns, strict=True):
+        longest_ns = 0
+        for recorder, began_ns in zip(self._recorders, self._began_ns, strict=True):
+            duration_ns = recorder.now() - began_ns
             recorder.leave_out(duration_ns)
-        self.duration_ns += max(durations_ns, default=0)
+            longest_ns = max(longest_ns, duration_ns)
+        self.duration_ns += longest_ns
         if self._is_outermost:
             allocations.end_own_work()

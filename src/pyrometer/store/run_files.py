@@ -184,9 +184,13 @@ def replace_whole(path: Path, data: bytes) -> None:
 def read_regular_file(path: Path) -> bytes:
     """What is in a regular file of no more bytes than a run may have."""
     with io.BufferedReader(io.FileIO(path, opener=_open_without_waiting)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise RunFileError("not a regular file", path=path)
-        data = file.read(MAX_FILE_BYTES + 1)
+        # As much memory is taken as is asked for, however little there is in the file.
+        data = file.read(min(status.st_size, MAX_FILE_BYTES) + 1)
+        if len(data) > status.st_size:  # it has grown, or its size is not told
+            data += file.read(MAX_FILE_BYTES + 1 - len(data))
     if len(data) > MAX_FILE_BYTES:
         raise RunFileError(f"larger than the {MAX_FILE_BYTES:,} bytes a run file may have", path=path)
     return data
