@@ -26,12 +26,15 @@ FEWEST_EVEN_STEPS = 20
 
 
 class Priority(Enum):
-    """How much there is to gain: by the share of the step."""
+    """How much there is to gain.
 
+    A hotspot's is by its share of the step, see ``priority_of``; a finding's by what could be gained
+    at most, see ``findings.model``. Only findings are ever critical.
+    """
+
+    CRITICAL = "CRITICAL"
     HIGH = "HIGH"
-    """30 % or more."""
     MEDIUM = "MEDIUM"
-    """10 % or more."""
     LOW = "LOW"
 
 

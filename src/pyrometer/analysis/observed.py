@@ -1,0 +1,35 @@
+"""All that a run says, worked out once: what findings are found in, and reports are made of."""
+
+from dataclasses import dataclass
+
+from pyrometer.analysis.allocations import AllocationResults, build_allocations
+from pyrometer.analysis.counters import CounterResults, build_counter_results
+from pyrometer.analysis.memory import MemoryResult
+from pyrometer.analysis.sample_results import SampleResults, build_sample_results
+from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
+from pyrometer.record.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A run with the results of each of its parts; a part that was not recorded is None."""
+
+    run: Run
+    torch: TorchResults | None
+    memory: MemoryResult | None
+    allocations: AllocationResults | None
+    counters: CounterResults | None
+    samples: SampleResults | None
+
+
+def observe(run: Run) -> Observed:
+    """What a run says."""
+    torch = build_torch_results(run)
+    return Observed(
+        run=run,
+        torch=torch,
+        memory=build_memory_results(run, None if torch is None else torch.main),
+        allocations=build_allocations(run),
+        counters=build_counter_results(run.counters),
+        samples=build_sample_results(run),
+    )
