@@ -1,6 +1,6 @@
 """All findings of a run, ranked."""
 
-from pyrometer.analysis.findings.model import Findings, FindingKind, NotLookedFor
+from pyrometer.analysis.findings.model import FindingKind, Findings, NotLookedFor
 from pyrometer.analysis.observed import Observed
 
 

@@ -67,7 +67,7 @@ class GainOf(Enum):
     """What a gain is a share of."""
 
     STEP = "a step's time"
-    TOKEN = "a token's time"
+    TOKEN = "a token's time"  # noqa: S105 - no password: what a model makes
     RUN = "the run's time"
     MEMORY = "peak memory"
 
@@ -203,7 +203,7 @@ class NotLookedFor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All there is to say of a run. ``found``, ``clear`` and ``not_looked_for`` have each kind in one of them."""
+    """All there is to say of a run. Each kind is in one of ``found``, ``clear`` and ``not_looked_for``."""
 
     found: tuple[Finding, ...]
     """At most ``MOST_FINDINGS``, largest possible gain first; those without a bound last."""
