@@ -27,7 +27,7 @@ INPUTS := pyproject.toml constraints.txt $(wildcard src/pyrometer/_native/*.c sr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check sanitize bench bench-run format clean
+.PHONY: help demo test test-all check browser sanitize bench bench-run format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r target text; do \
@@ -42,13 +42,24 @@ test: check ## format, lint, types, import contracts, and every test that is not
 test-all: check ## the same with the slow tests, among them the sanitizer builds
 	$(PYTEST) -m "(slow or not slow) $(KEEP_TORCH)"
 
-check: $(INSTALLED)
+check: $(INSTALLED) browser
 ifeq ($(TORCH),0)
 	@echo "TORCH=0: torch is not installed; tests marked torch are left out, types are checked in src only."
 endif
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy $(TYPED)
+
+# Not a reason to stop: tests that open a page say why they are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing chromium, for the tests that open reports."; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || \
+	    echo "It cannot be installed here; those tests are skipped."; \
+	  else \
+	    echo "There is no chromium here; the tests that open reports are skipped. Debian: apt-get install chromium"; \
+	  fi
 
 sanitize: $(INSTALLED) ## the C core under AddressSanitizer and UBSan
 	$(PYTEST) tests/native/test_sanitizers.py -m slow
