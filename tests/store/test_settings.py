@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyrometer.errors import UsageError
-from pyrometer.store.settings import RunSettings, load_run_settings, parse_steps
+from pyrometer.store.settings import RunSettings, load_run_settings, load_targets, parse_steps
 
 SAMPLE_HZ = "a number of looks a second from 1 to 10,000, or 0 for none"
 WARMUP = "a whole number from 0 to 256: so many first steps are kept one by one"
@@ -166,3 +166,58 @@ def test_a_file_that_is_not_text_is_one_line_naming_the_file(tmp_path: Path) -> 
 def test_a_project_whose_tool_is_no_table_has_no_settings(tmp_path: Path) -> None:
     write_settings(tmp_path, "tool = 3\n")
     assert load_run_settings(tmp_path) == RunSettings()
+
+
+# Targets.
+
+
+def target_refusal(folder: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_targets(folder)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.removeprefix(f"{folder / 'pyproject.toml'}: ")
+
+
+def test_targets_are_read_in_their_order(tmp_path: Path) -> None:
+    write_settings(
+        tmp_path,
+        '[tool.pyrometer.targets]\nthroughput = "+30%"\nstep_latency = "<= 5 ms"\ntokens_per_s = 20\n',
+    )
+    targets = load_targets(tmp_path)
+    assert [(target.name, target.goal.written) for target in targets] == [
+        ("throughput", "+30%"),
+        ("step_latency", "<= 5 ms"),
+        ("tokens_per_s", "20"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "[tool.pyrometer.run]\ntop = 5\n", "tool = 3\n"])
+def test_a_project_without_targets_has_none(tmp_path: Path, text: str) -> None:
+    write_settings(tmp_path, text)
+    assert load_targets(tmp_path) == ()
+
+
+def test_the_settings_of_a_run_are_read_beside_targets(tmp_path: Path) -> None:
+    write_settings(tmp_path, '[tool.pyrometer.run]\ntop = 5\n[tool.pyrometer.targets]\nthroughput = "2x"\n')
+    assert load_run_settings(tmp_path).top == 5
+    assert [target.name for target in load_targets(tmp_path)] == ["throughput"]
+
+
+def test_a_target_that_cannot_be_used_is_told_by_file_table_and_value(tmp_path: Path) -> None:
+    write_settings(tmp_path, '[tool.pyrometer.targets]\nstep_latency = "fast"\n')
+    assert target_refusal(tmp_path).startswith(
+        "[tool.pyrometer.targets] step_latency is 'fast', but must be "
+    )
+    write_settings(tmp_path, '[tool.pyrometer.targets]\nstep_latncy = "5 ms"\n')
+    assert target_refusal(tmp_path) == (
+        "[tool.pyrometer.targets] has no key 'step_latncy' (value '5 ms'); did you mean 'step_latency'?"
+    )
+    write_settings(tmp_path, "[tool.pyrometer]\ntargets = 5\n")
+    assert target_refusal(tmp_path) == (
+        "tool.pyrometer.targets is 5, but must be a table: write [tool.pyrometer.targets]"
+    )
+    write_settings(tmp_path, "[tool.pyrometer.target]\n")
+    assert target_refusal(tmp_path) == (
+        "[tool.pyrometer] has no key 'target'; did you mean [tool.pyrometer.targets]?"
+    )

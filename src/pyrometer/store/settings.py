@@ -4,13 +4,19 @@ import tomllib
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from pyrometer.errors import UsageError
 from pyrometer.record.torch_run import MAX_FIRST_STEPS
 
+if TYPE_CHECKING:
+    from pyrometer.analysis.targets import Target
+
 DEFAULT_OPS = 5
 MAX_OPS = 1_000
+
+_TABLE = "tool.pyrometer"
+_TABLES = ("run", "targets")
 
 Window = tuple[int, int | None]
 """The steps to record: the first, and the first not to, or None for all from there on."""
@@ -118,41 +124,65 @@ def load_run_settings(folder: Path) -> RunSettings:
     A setting that cannot be used raises ``UsageError``: ignored, it would change what is
     measured without a word.
     """
+    project = _find_project(folder)
+    if project is None:
+        return RunSettings()
+    settings = _read_table(project, "run")
+    return RunSettings(**{key: _checked(project, key, value) for key, value in settings.items()})
+
+
+def load_targets(folder: Path) -> "tuple[Target, ...]":
+    """What the project's ``[tool.pyrometer.targets]`` is to reach, found as by ``load_run_settings``."""
+    # Each start of a program under the profiler reads settings, and the analysis would be half of its cost.
+    from pyrometer.analysis.targets import parse_targets
+
+    project = _find_project(folder)
+    if project is None:
+        return ()
+    return parse_targets(_read_table(project, "targets"), where=f"{project}: [{_TABLE}.targets]")
+
+
+def _find_project(folder: Path) -> Path | None:
+    """The pyproject.toml of the project a folder belongs to."""
     try:
         folder = folder.absolute()
     except FileNotFoundError:  # the working directory has been deleted, and belongs to nothing
-        return RunSettings()
-    for candidate in (folder, *folder.parents):
-        path = candidate / "pyproject.toml"
-        if path.is_file():
-            return _parse(path)
-    return RunSettings()
+        return None
+    paths = (candidate / "pyproject.toml" for candidate in (folder, *folder.parents))
+    return next((path for path in paths if path.is_file()), None)
 
 
-def _parse(path: Path) -> RunSettings:
+def _read_table(path: Path, name: str) -> dict[str, Any]:
+    """The table ``[tool.pyrometer.NAME]``; empty where the project does not have it."""
+    tool = _read_document(path).get("tool", {})
+    section = tool.get("pyrometer", {}) if isinstance(tool, dict) else {}
+    _check_table(path, _TABLE, section, write="run")
+    for key in section:
+        if key not in _TABLES:
+            near = get_close_matches(key, _TABLES, n=1)
+            advice = "the settings of pyrometer run belong in [tool.pyrometer.run]"
+            if near:
+                advice = f"did you mean [{_TABLE}.{near[0]}]?"
+            raise UsageError(f"{path}: [{_TABLE}] has no key {key!r}; {advice}")
+    settings = section.get(name, {})
+    _check_table(path, f"{_TABLE}.{name}", settings, write=name)
+    return cast("dict[str, Any]", settings)
+
+
+def _read_document(path: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except RecursionError:
         raise UsageError(f"{path}: is not valid TOML: nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{path}: is not valid TOML: {error}") from None
-    tool = document.get("tool", {})
-    section = tool.get("pyrometer", {}) if isinstance(tool, dict) else {}
-    _check_table(path, "tool.pyrometer", section)
-    for key in section:
-        if key != "run":
-            advice = "the settings of pyrometer run belong in [tool.pyrometer.run]"
-            raise UsageError(f"{path}: [tool.pyrometer] has no key {key!r}; {advice}")
-    settings = section.get("run", {})
-    _check_table(path, "tool.pyrometer.run", settings)
-    return RunSettings(**{key: _checked(path, key, value) for key, value in settings.items()})
 
 
-def _check_table(path: Path, name: str, value: object) -> None:
+def _check_table(path: Path, name: str, value: object, *, write: str) -> None:
     if not isinstance(value, dict):
-        raise UsageError(f"{path}: {name} is {value!r}, but must be a table: write [tool.pyrometer.run]")
+        raise UsageError(f"{path}: {name} is {value!r}, but must be a table: write [{_TABLE}.{write}]")
 
 
 def _checked(path: Path, key: str, value: Any) -> Any:
