@@ -24,7 +24,16 @@ import msgspec
 
 from pyrometer._native import KIND
 from pyrometer._version import __version__
-from pyrometer.capture import allocations, counting, memory, recording, sampling, termination, torch_watch
+from pyrometer.capture import (
+    allocations,
+    counting,
+    garbage,
+    memory,
+    recording,
+    sampling,
+    termination,
+    torch_watch,
+)
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.live import LiveLine, open_line
@@ -52,6 +61,9 @@ CHECKPOINT_INTERVAL_S = 5.0
 
 DEFAULT_TOP = 20
 
+_LONGEST_TICK_S = 1.0
+"""Collections wait to be added up meanwhile, and only so many can."""
+
 _RUNNING = Outcome(status="running")
 _TERMINATED = Outcome(status="signal", detail="SIGTERM")
 
@@ -77,7 +89,8 @@ def report(top: int = DEFAULT_TOP, *, by_thread: bool = False) -> str:
 
 def _run_so_far() -> Run:
     facts = _active.facts if _active is not None else begin_run(_this_program(), datetime.now().astimezone())
-    return record_run(facts)
+    with garbage.OwnCollections():
+        return record_run(facts)
 
 
 def begin_run(program: Program, started_at: datetime) -> Run:
@@ -118,6 +131,7 @@ def record_run(
         (None, 0, None) if seen is None else (seen.hook_ns, seen.window_ns, seen.losses)
     )
     del seen
+    collections, collections_lost = garbage.watch.record()
     return msgspec.structs.replace(
         facts,
         recorder=KIND,
@@ -130,7 +144,8 @@ def record_run(
         torch=torch,
         samples=samples,
         counters=counting.record(),
-        losses=(*losses_in(snapshot, seen_losses), *samples_lost),
+        garbage=collections,
+        losses=(*losses_in(snapshot, seen_losses), *samples_lost, *collections_lost),
         cost=OwnCost(
             scope_ns=scope_cost_ns(),
             scope_entries=snapshot["entries"],
@@ -160,7 +175,8 @@ def _record_samples(
 
 def _tick() -> float:
     allocations.look_for_libraries()
-    return memory.series.tick()
+    garbage.watch.time_waiting()
+    return min(memory.series.tick(), _LONGEST_TICK_S)
 
 
 @functools.cache
@@ -437,6 +453,7 @@ def start_launched(
     )
     # Under valgrind our hooks would be counted as the program's.
     recording.watch_torch(wanted=cachegrind is None)
+    garbage.watch.wanted = cachegrind is None
     session = Session(
         facts,
         output=Path(output),

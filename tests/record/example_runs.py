@@ -22,6 +22,7 @@ from pyrometer.record.counters import (
     SimulatedCache,
     ThreadCounters,
 )
+from pyrometer.record.garbage import GarbageCollections, GarbageGeneration, GarbagePause
 from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Shapes, Use
 from pyrometer.record.run import GitState, Loss, Machine, Memory, Outcome, OwnCost, Program, Run, Software
 from pyrometer.record.samples import Function, StackNode, StackSamples
@@ -31,6 +32,7 @@ from pyrometer.record.torch_run import (
     Gpu,
     Loader,
     Module,
+    OptimizerFacts,
     PositionBin,
     Step,
     StepGroup,
@@ -98,6 +100,7 @@ def make_run(
     counters: CounterRecord | None = None,
     allocations: ProcessAllocations | None = None,
     samples: StackSamples | None = None,
+    garbage: GarbageCollections | None = None,
 ) -> Run:
     """A finished run of these strands."""
     return Run(
@@ -117,6 +120,7 @@ def make_run(
         counters=counters,
         allocations=allocations,
         samples=samples,
+        garbage=garbage,
         losses=losses,
         cost=OwnCost(scope_ns=61.5, scope_entries=12),
     )
@@ -176,8 +180,30 @@ def make_torch_run() -> TorchRun:
             ),
         ),
         modules=(
-            Module(name="model", kind="Net", parameters=30, parameter_bytes=120, measured_calls=1, flops=60),
-            Module(name="model.head", kind="Linear", parameters=10, parameter_bytes=40, hidden="compiled"),
+            Module(
+                name="model",
+                kind="Net",
+                parameters=30,
+                parameter_bytes=120,
+                dtype="mixed",
+                measured_calls=1,
+                input_dtype="float64",
+                flops=60,
+            ),
+            Module(
+                name="model.head",
+                kind="Linear",
+                parameters=10,
+                parameter_bytes=40,
+                dtype="float32",
+                hidden="compiled",
+            ),
+        ),
+        optimizers=(
+            OptimizerFacts(
+                name="Adam", kind="Adam", implementation="for-loop", tensors=4, parameters=30, steps=3
+            ),
+            OptimizerFacts(name="Lion (2)", kind="Lion", tensors=1, parameters=10, steps=3),
         ),
         backward_passes=3,
         timed_backward_passes=1,
@@ -364,6 +390,22 @@ def make_counters(name: str | None = None) -> CounterRecord:
     )
 
 
+def make_garbage() -> GarbageCollections:
+    """Four collections of 5 to 60 ns, one of which was not timed, in two intervals."""
+    return GarbageCollections(
+        generations=(
+            GarbageGeneration(collections=3, collected=7, timed_collections=2, total_ns=15, max_ns=10),
+            GarbageGeneration(),
+            GarbageGeneration(
+                collections=1, collected=1, uncollectable=2, timed_collections=1, total_ns=60, max_ns=60
+            ),
+        ),
+        longest=(GarbagePause(100, 10, 0), GarbagePause(1_020, 60, 2)),
+        interval_ns=1_000,
+        interval_pause_ns=(15, 60),
+    )
+
+
 def make_memory() -> Memory:
     """Resident memory seen three times."""
     return Memory(peak_bytes=300, series=((0, 100), (500, 250), (900, 200)))
@@ -464,6 +506,7 @@ def any_runs(draw: st.DrawFn) -> Run:
         counters=draw(st.none() | st.just(make_counters())),
         allocations=draw(st.none() | st.just(make_allocations())),
         limits=draw(st.none() | st.just(make_limits())),
+        garbage=draw(st.none() | st.just(make_garbage())),
         losses=tuple(
             draw(st.lists(st.builds(Loss, collector=_text, reason=_text, count=_counts), max_size=3))
         ),

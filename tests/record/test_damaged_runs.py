@@ -14,6 +14,7 @@ from tests.record.damage import damage
 from tests.record.example_runs import (
     make_allocations,
     make_counters,
+    make_garbage,
     make_memory,
     make_node,
     make_run,
@@ -54,6 +55,7 @@ def damage_many(*, seeds: range) -> tuple[int, int]:
                 torch=make_torch_run(),
                 counters=make_counters(),
                 allocations=make_allocations(),
+                garbage=make_garbage(),
             )
         )
     )

@@ -143,6 +143,12 @@ def test_more_steps_kept_than_there_were_are_refused() -> None:
             "calls[0].nodes[2].parent",
         ),
         (
+            "optimizers.0.implementation",
+            "magic",
+            "'magic' is none of fused, foreach, for-loop",
+            "optimizers[0].implementation",
+        ),
+        (
             "generations.0.cached_passes",
             6,
             "6 are more than the 5 of passes",
@@ -169,6 +175,21 @@ def test_a_torch_part_that_contradicts_itself_is_refused(
 ) -> None:
     line = refusal(change(DOCUMENT, f"torch.{changed_place}", value))
     assert line == f"train.json: {problem} (at $.torch.{place})"
+
+
+def test_more_optimizers_than_are_kept_apart_are_refused() -> None:
+    many = [{"name": "SGD", "kind": "SGD"}] * 17
+    assert refusal(change(DOCUMENT, "torch.optimizers", many)).endswith("(at $.torch.optimizers)")
+
+
+def test_an_older_run_says_nothing_of_types_and_optimizers() -> None:
+    document = json.loads(change(DOCUMENT, "torch.optimizers", ...))
+    for field in ("dtype", "input_dtype"):
+        document = json.loads(change(document, f"torch.modules.0.{field}", ...))
+    torch = decode_run(json.dumps(document).encode()).torch
+    assert torch is not None
+    assert torch.optimizers == ()
+    assert (torch.modules[0].dtype, torch.modules[0].input_dtype) == (None, None)
 
 
 def test_more_nodes_of_torch_than_a_run_may_have_are_refused() -> None:

@@ -4,10 +4,11 @@ Only for what takes long: hooks that take microseconds are told as the profiler'
 """
 
 from pyrometer._native import Recorder, allocations
+from pyrometer.capture import garbage
 
 
 class OwnWork:
-    """While it is entered, the calling thread's time and allocations are the profiler's.
+    """While it is entered, the calling thread's time, allocations and collections are the profiler's.
 
     The time is in no scope that the thread has open on the ``recorders``, and neither in what those
     profiled. Entered again before it was left, it changes nothing. For one thread at a time.
@@ -25,6 +26,7 @@ class OwnWork:
         self._depth += 1
         if self._depth == 1:
             self._is_outermost = allocations.begin_own_work()
+            garbage.watch.begin_own_work()
             self._began_ns = [recorder.now() for recorder in self._recorders]
 
     def __exit__(self, *_: object) -> None:
@@ -37,5 +39,6 @@ class OwnWork:
             recorder.leave_out(duration_ns)
             longest_ns = max(longest_ns, duration_ns)
         self.duration_ns += longest_ns
+        garbage.watch.end_own_work()
         if self._is_outermost:
             allocations.end_own_work()

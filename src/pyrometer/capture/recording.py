@@ -12,7 +12,7 @@ import threading
 from types import ModuleType, TracebackType
 
 from pyrometer._native import Recorder, Scope
-from pyrometer.capture import allocations, processes
+from pyrometer.capture import allocations, garbage, processes
 from pyrometer.capture.losses import failures, note_failure
 from pyrometer.capture.threads import ThreadHooks
 
@@ -64,6 +64,7 @@ def start() -> None:
         if _starts == 0:
             _hooks.install()
             allocations.start()
+            garbage.watch.start()
         _starts += 1
         recorder.start()
         is_first = _starts == 1
@@ -86,6 +87,7 @@ def stop() -> None:
             _end_sampling()
             _hooks.remove()
             _leave_torch()
+            garbage.watch.stop()
             allocations.stop()
 
 
@@ -93,6 +95,7 @@ def reset() -> None:
     """Forget everything recorded so far; scopes open now are not seen again."""
     recorder.reset()
     allocations.reset()
+    garbage.watch.reset()
     failures.clear()
     processes.begin()
     samples = sampling()
@@ -202,5 +205,6 @@ def _begin_anew_in_child() -> None:
     if module is not None:
         module.abandon()
     recorder.reset()
+    garbage.watch.begin_anew_in_child()
     failures.clear()
     processes.begin()

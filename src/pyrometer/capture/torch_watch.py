@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pyrometer._native import Recorder, Watch
-from pyrometer.capture import allocations, memory, recording
+from pyrometer.capture import allocations, garbage, memory, recording
 from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure
@@ -320,8 +320,8 @@ class TorchWatch:
     # Steps.
 
     def _new_groups(self) -> StepGroups:
-        # When memory began to be read, so that both series are on one axis: torch comes later.
-        origin_ns = self._watch.take()[0] - memory.series.elapsed_ns
+        # When recording began, so that all that has a time is on one axis: torch comes later.
+        origin_ns = self._watch.take()[0] - garbage.watch.elapsed_ns
         return StepGroups(phases=self._phases, counts_bytes=self._counts_bytes, origin_ns=origin_ns)
 
     def _new_finder(self) -> StepFinder:
@@ -374,6 +374,7 @@ class TorchWatch:
 
     def _record_step(self, index: int, *, trains: bool) -> None:
         """Get ready for the step that begins."""
+        garbage.watch.time_if_many()
         wanted = settings.window is None or settings.includes(index)
         if wanted is not self._recorder.enabled:
             if wanted:

@@ -11,6 +11,7 @@ import msgspec
 
 from pyrometer.record.allocations import ProcessAllocations
 from pyrometer.record.counters import CounterRecord
+from pyrometer.record.garbage import GarbageCollections
 from pyrometer.record.limits import Limits
 from pyrometer.record.samples import StackSamples
 from pyrometer.record.torch_run import TorchRun
@@ -138,6 +139,8 @@ class Run(Value, frozen=True, kw_only=True, omit_defaults=False):
     limits: Limits | None = None
     """What the machine reaches at best, if that was known when the run began."""
     counters: CounterRecord | None = None
+    garbage: GarbageCollections | None = None
+    """None where they were not watched."""
     losses: tuple[Loss, ...] = ()
     cost: OwnCost
 

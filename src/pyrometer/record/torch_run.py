@@ -29,7 +29,12 @@ MAX_GROUPS = 16
 MAX_STEP_PHASES = 32
 MAX_MODULES = 20_000
 MAX_LOADERS = 16
+MAX_OPTIMIZERS = 16
 MAX_POSITION_BINS = 128
+
+OPTIMIZER_IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
+"""How an optimizer of torch's changes its parameters: all in one kernel, each operation on all of them
+at once, or one after the other."""
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -99,10 +104,16 @@ class Module(Value, frozen=True, kw_only=True):
     parameters: Count = 0
     """Of it and all modules below; one shared by several is counted once."""
     parameter_bytes: Count = 0
+    dtype: str | None = None
+    """The one floating-point type of those parameters (``float32``), ``mixed`` where they are of
+    several; None without any."""
     measured_calls: Count = 0
     """Forward calls whose output sizes and FLOPs were worked out; chosen at random with their step."""
     input_bytes: Count | None = None
     """Of the tensors it was given, over the measured calls."""
+    input_dtype: str | None = None
+    """The one floating-point type of the tensors that the last measured call was given, ``mixed``
+    where they were of several; None without any."""
     output_bytes: Count | None = None
     """Over the measured calls."""
     flops: Count | None = None
@@ -113,6 +124,24 @@ class Module(Value, frozen=True, kw_only=True):
     the gradients of its inputs and that for those of its own parameters. None while none are recorded."""
     hidden: str | None = None
     """``compiled`` or ``scripted``: what runs inside cannot be seen."""
+
+
+class OptimizerFacts(Value, frozen=True, kw_only=True):
+    """One optimizer of the program, as it was when its first step had ended."""
+
+    name: str
+    """As in the labels of step groups: its class, with a number where several lived at once."""
+    kind: str
+    """Its class."""
+    implementation: str | None = None
+    """One of ``OPTIMIZER_IMPLEMENTATIONS``; None where that cannot be told: of a class that is not
+    torch's own, or that has no such choice, or where its groups of parameters differ."""
+    tensors: Count = 0
+    """Parameters as tensors."""
+    parameters: Count = 0
+    """The elements of those."""
+    steps: Count = 0
+    """Its steps, over all that had this name; in a window, those of the window."""
 
 
 class Loader(Value, frozen=True, kw_only=True):
@@ -219,6 +248,8 @@ class TorchRun(Value, frozen=True, kw_only=True):
     without gradients``, ``loss`` and ``backward`` the modules by qualified name. ``backward`` has
     modules only from the passes in which they were timed."""
     modules: Annotated[tuple[Module, ...], msgspec.Meta(max_length=MAX_MODULES)] = ()
+    optimizers: Annotated[tuple[OptimizerFacts, ...], msgspec.Meta(max_length=MAX_OPTIMIZERS)] = ()
+    """In the order of their first steps."""
     backward_passes: Count = 0
     timed_backward_passes: Count = 0
     """Chosen at random: those in which each module's share was timed."""

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pyrometer.record.operators_validation import operators_problems
-from pyrometer.record.torch_run import OTHER, Generation, Step, StepGroup, TorchRun
+from pyrometer.record.torch_run import (
+    OPTIMIZER_IMPLEMENTATIONS,
+    OTHER,
+    Generation,
+    OptimizerFacts,
+    Step,
+    StepGroup,
+    TorchRun,
+)
 from pyrometer.record.tree_validation import Problem, bucket_problems, strand_problems
 
 _KINDS = ("training", "forward", "generation", "marked")
@@ -23,6 +31,8 @@ def torch_problems(torch: TorchRun, place: str) -> Iterator[Problem]:
         f"{place}.timed_backward_passes",
         "backward_passes",
     )
+    for index, optimizer in enumerate(torch.optimizers):
+        yield from _optimizer_problems(optimizer, f"{place}.optimizers[{index}]")
     for index, generation in enumerate(torch.generations):
         yield from _generation_problems(generation, f"{place}.generations[{index}]")
     if torch.operators is not None:
@@ -78,6 +88,13 @@ def _phase_problems(
     elif sum(phase_ns) != whole_ns:
         text = f"the phases take {sum(phase_ns)} ns in all, {whole} is {whole_ns}"
         yield Problem(place=f"{place}.phase_ns", text=text)
+
+
+def _optimizer_problems(optimizer: OptimizerFacts, place: str) -> Iterator[Problem]:
+    chosen = optimizer.implementation
+    if chosen is not None and chosen not in OPTIMIZER_IMPLEMENTATIONS:
+        text = f"{chosen[:40]!r} is none of {', '.join(OPTIMIZER_IMPLEMENTATIONS)}"
+        yield Problem(place=f"{place}.implementation", text=text)
 
 
 def _generation_problems(generation: Generation, place: str) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pyrometer.record.allocations_validation import allocations_problems
 from pyrometer.record.counters_validation import counters_problems
+from pyrometer.record.garbage_validation import garbage_problems
 from pyrometer.record.limits_validation import limits_problems
 from pyrometer.record.run import Memory, Run
 from pyrometer.record.samples_validation import samples_problems
@@ -48,6 +49,8 @@ def _problems(run: Run) -> Iterator[Problem]:
         yield from limits_problems(run.limits, "$.limits")
     if run.counters is not None:
         yield from counters_problems(run.counters, "$.counters")
+    if run.garbage is not None:
+        yield from garbage_problems(run.garbage, "$.garbage")
 
 
 def _memory_problems(memory: Memory, place: str) -> Iterator[Problem]:
