@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from functools import partial
 from itertools import repeat
+from operator import itemgetter
 from time import perf_counter_ns
 
 from pyrometer.capture.losses import note_failure
@@ -39,8 +40,8 @@ _LOSS_TEXT = (
     "collections that were counted but not timed: the program has changed gc.callbacks, or recording "
     "began in one, or there were too many at a time"
 )
-_UNKNOWN: dict[str, int] = {}
 _COUNTS = ("collections", "collected", "uncollectable")
+_UNKNOWN = {"generation": GENERATIONS, "collected": 0, "uncollectable": 0}
 
 
 class GarbageWatch:
@@ -54,7 +55,8 @@ class GarbageWatch:
     def __init__(self, *, clock_ns: Callable[[], int] = perf_counter_ns) -> None:
         self._clock_ns = clock_ns
         self._waiting: deque[Any] = deque(maxlen=MAX_WAITING)
-        """When each collection began; and (when it ended, thread, what the collector says of it)."""
+        """When each collection began; and when it ended, on which thread, and what the collector says
+        of it. Numbers and tuples of numbers, which the collector itself takes no notice of."""
         self._callbacks = _callbacks(self._waiting, clock_ns)
         self.wanted = True
         """Whether ``start()`` is to watch."""
@@ -173,12 +175,12 @@ class GarbageWatch:
                     began_ns, self._began_ns = self._began_ns, None
                     self._add(began_ns, *event)
 
-    def _add(self, began_ns: int | None, ended_ns: int, thread_id: int, found: dict[str, int]) -> None:
-        number = found.get("generation", GENERATIONS)
+    def _add(self, began_ns: int | None, ended_ns: int, thread_id: int, found: tuple[int, int, int]) -> None:
+        number, collected, uncollectable = found
         if number >= GENERATIONS or self._origin_ns is None:
             return
         if thread_id in self._own_threads:
-            self._generations[number].leave_out({**found, "collections": 1})
+            self._generations[number].leave_out((1, collected, uncollectable))
         elif began_ns is not None:
             started_ns, duration_ns = max(began_ns - self._origin_ns, 0), max(ended_ns - began_ns, 0)
             self._generations[number].time(duration_ns)
@@ -247,10 +249,10 @@ class _Generation:
         for name in _COUNTS:
             self._counts[name] += counts[name] - before[name]
 
-    def leave_out(self, own: dict[str, int]) -> None:
+    def leave_out(self, counts: tuple[int, int, int]) -> None:
         """Those that are ours have been counted as well, or will be."""
-        for name in _COUNTS:
-            self._counts[name] -= own[name]
+        for name, count in zip(_COUNTS, counts, strict=True):
+            self._counts[name] -= count
 
     def time(self, duration_ns: int) -> None:
         self._timed += 1
@@ -294,7 +296,7 @@ def _callbacks(
     """
     told: dict[str, dict[str, int]] = {}
     times: Iterable[int] = iter(clock_ns, None)
-    found = map(told.pop, repeat("stop"), repeat(_UNKNOWN))
+    found = map(itemgetter(*_UNKNOWN), map(told.pop, repeat("stop"), repeat(_UNKNOWN)))
     ends = zip(times, iter(threading.get_ident, None), found)  # noqa: B905 - all of them are endless
     moments = type(
         "Moments",
