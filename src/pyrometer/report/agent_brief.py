@@ -23,7 +23,7 @@ from pyrometer.report.agent_words import (
 )
 from pyrometer.report.targets_section import describe_target
 from pyrometer.report.torch_wording import NO_STEPS, describe_headline, describe_step_times, sentence
-from pyrometer.units import format_duration, format_share
+from pyrometer.units import format_count, format_duration, format_share
 
 MOST_LINES = 119
 MOST_BYTES = 7_900
@@ -140,7 +140,8 @@ def _steps(observed: Observed) -> Iterator[str]:
     main = None if observed.torch is None else observed.torch.main
     if main is None:
         return
-    yield f"- {as_text(describe_step_times(main.steady), 160)} ({main.steady.steps:,} steady steps)"
+    steady_steps = format_count(main.steady.steps, "steady step")
+    yield f"- {as_text(describe_step_times(main.steady), 160)} ({steady_steps})"
     phases = sorted(main.phases, key=lambda phase: -phase.share)
     shown = [f"{as_code(phase.name, 30)} {format_share(phase.share)}" for phase in phases[:_MOST_PHASES]]
     rest = sum(phase.share for phase in phases[_MOST_PHASES:])
