@@ -35,6 +35,8 @@ class LoaderResult:
     """0: it works in the program's own process."""
     batches: int
     iterators: int
+    worker_starts: int | None
+    """How many of the iterations started workers; None without workers, or where it was not counted."""
     start_ns_per_iterator: float | None
     """Making an iterator, which starts the workers."""
     first_batch_ns_per_iterator: float | None
@@ -102,6 +104,7 @@ def _build_loader(loader: Loader, *, steps_ns: int | None) -> LoaderResult:
         workers=loader.workers,
         batches=loader.batches,
         iterators=loader.iterators,
+        worker_starts=loader.worker_starts,
         start_ns_per_iterator=per(loader.start_ns, loader.iterators),
         first_batch_ns_per_iterator=per(loader.first_batch_ns, loader.iterators),
         wait_ns=loader.wait_ns,

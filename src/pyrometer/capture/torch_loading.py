@@ -176,6 +176,7 @@ class LoaderWatch:
         iteration.group = self._group(loader.dataset, loader.num_workers)
         iteration.begin()
         if loader.num_workers > 0:
+            iteration.group.worker_starts += 1
             # torch has at most this many batches under way; the room is for those that come late.
             most = loader.num_workers * (loader.prefetch_factor or 2)
             iteration.timings = Timings(4 * most)
@@ -255,6 +256,7 @@ class _Group:
         self.name = name
         self.workers = workers
         self.iterators = 0
+        self.worker_starts = 0
         self.start_ns = 0
         self.batches = 0
         self.wait_ns = 0
@@ -284,6 +286,7 @@ class _Group:
             workers=self.workers,
             iterators=self.iterators,
             start_ns=self.start_ns,
+            worker_starts=self.worker_starts if self.workers else None,
             wait_ns=self.wait_ns,
             batches=self.batches,
             timed_batches=timed,

@@ -155,6 +155,9 @@ class Loader(Value, frozen=True, kw_only=True):
     """How often an iteration began."""
     start_ns: Nanoseconds
     """Making the iterators, which starts the workers."""
+    worker_starts: Count | None = None
+    """How many of the iterations started workers; the others had them from one before. None without
+    workers, and in records from before it was counted."""
     batches: Count
     wait_ns: Nanoseconds
     """What the program waited in ``next()``."""

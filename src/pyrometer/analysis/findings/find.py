@@ -1,17 +1,106 @@
 """All findings of a run, ranked."""
 
-from pyrometer.analysis.findings.model import FindingKind, Findings, NotLookedFor
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pyrometer.analysis.findings import (
+    loading,
+    machine_limits,
+    memory,
+    operators,
+    python_code,
+    steps,
+    training,
+)
+from pyrometer.analysis.findings.drafting import Finder, Missing
+from pyrometer.analysis.findings.model import (
+    MOST_FINDINGS,
+    Finding,
+    FindingKind,
+    Findings,
+    GainOf,
+    NotLookedFor,
+)
 from pyrometer.analysis.observed import Observed
+from pyrometer.units import format_count, format_share
+
+FINDERS: dict[FindingKind, Finder] = {
+    FindingKind.INPUT_BOUND: loading.find_input_bound,
+    FindingKind.TOO_FEW_WORKERS: loading.find_too_few_workers,
+    FindingKind.IDLE_WORKERS: loading.find_idle_workers,
+    FindingKind.WORKERS_RESTART: loading.find_restarting_workers,
+    FindingKind.SLOW_COLLATE: loading.find_slow_collate,
+    FindingKind.SLOW_TRANSFORM: loading.find_slow_transform,
+    FindingKind.OPTIMIZER_LOOP: training.find_optimizer_loop,
+    FindingKind.TINY_OPERATORS: operators.find_tiny_operators,
+    FindingKind.NO_CACHE: training.find_no_cache,
+    FindingKind.ALLOCATION_CHURN: memory.find_churn,
+    FindingKind.SYNCHRONISING: operators.find_synchronising,
+    FindingKind.UNUSED_GRADIENTS: training.find_unused_gradients,
+    FindingKind.COPIES: operators.find_copies,
+    FindingKind.DOUBLE_PRECISION: training.find_double_precision,
+    FindingKind.TOO_MANY_THREADS: training.find_too_many_threads,
+    FindingKind.SMALL_BATCH: steps.find_small_batch,
+    FindingKind.GARBAGE_COLLECTION: memory.find_collections,
+    FindingKind.MEMORY_GROWTH: memory.find_growth,
+    FindingKind.LONG_TAIL: steps.find_long_tail,
+    FindingKind.FIRST_CALL: steps.find_first_call,
+    FindingKind.HOT_PYTHON: python_code.find_hot_python,
+    FindingKind.MEMORY_BOUND: machine_limits.find_memory_bound,
+    FindingKind.STRIDED_ACCESS: machine_limits.find_strided_access,
+    FindingKind.STALLS: python_code.find_stalls,
+    FindingKind.GRAPH_BREAKS: machine_limits.find_graph_breaks,
+    FindingKind.GPU_IDLE: machine_limits.find_idle_gpu,
+    FindingKind.LAUNCH_BOUND: machine_limits.find_launch_bound,
+}
 
 
 def find(observed: Observed) -> Findings:
     """What is worth changing in this run, what was looked for in vain, and what could not be looked for."""
-    torch = observed.torch
+    found: list[Finding] = []
+    clear: list[FindingKind] = []
+    missing: list[NotLookedFor] = []
+    for kind, finder in FINDERS.items():
+        answer = finder(observed)
+        if isinstance(answer, Missing):
+            missing.append(NotLookedFor(kind=kind, reason=answer.reason))
+        elif answer:
+            found += answer
+        else:
+            clear.append(kind)
+    ranked = rank(found)
+    shown = ranked[:MOST_FINDINGS]
     return Findings(
-        found=(),
-        not_shown=0,
-        clear=(),
-        not_looked_for=tuple(NotLookedFor(kind=kind, reason="not looked for yet") for kind in FindingKind),
-        strengths=() if torch is None else torch.strengths,
-        verdict="Nothing was looked for.",
+        found=shown,
+        not_shown=len(ranked) - len(shown),
+        clear=tuple(clear),
+        not_looked_for=tuple(missing),
+        strengths=() if observed.torch is None else observed.torch.strengths,
+        verdict=_verdict(ranked, looked_for=len(FINDERS) - len(missing), missing=len(missing)),
     )
+
+
+def rank(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The largest possible gain first; time before memory where alike, those without a bound last."""
+
+    def place(one: Finding) -> tuple[bool, float, bool, int]:
+        gain = one.gain
+        is_memory = gain is not None and gain.of is GainOf.MEMORY
+        return gain is None, 0.0 if gain is None else -gain.share, is_memory, list(FINDERS).index(one.kind)
+
+    ordered = sorted(found, key=place)
+    return tuple(replace(one, rank=number) for number, one in enumerate(ordered, start=1))
+
+
+def _verdict(ranked: tuple[Finding, ...], *, looked_for: int, missing: int) -> str:
+    """The run in one sentence."""
+    if not ranked:
+        unseen = f", {format_count(missing, 'other')} could not be looked for" if missing else ""
+        return f"Nothing found: {format_count(looked_for, 'kind')} of slowness were looked for{unseen}."
+    first = ranked[0]
+    bound = (
+        "" if first.gain is None else f": at most {format_share(first.gain.share)} of {first.gain.of.value}"
+    )
+    others = len(ranked) - 1
+    more = f", and {format_count(others, 'more finding')}" if others else ""
+    return f"{first.what[:1].upper()}{first.what[1:]}{bound}{more}."

@@ -1,0 +1,201 @@
+"""Findings about operators, in the window in which each of them was seen."""
+
+from collections.abc import Iterable, Iterator
+
+from pyrometer.analysis.findings.drafting import (
+    WORTH_TELLING,
+    Answer,
+    Missing,
+    See,
+    at_most,
+    finding,
+    main_group_of,
+)
+from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, Place
+from pyrometer.analysis.observed import Observed
+from pyrometer.analysis.operators import OperatorOrigin, OperatorRow, OperatorTable
+from pyrometer.analysis.steps import GroupResult
+from pyrometer.units import format_count, format_duration, format_share
+
+TINY_NS = 10_000
+"""An operator whose calls take less does little but start."""
+FEWEST_OPERATORS = 20
+OPERATOR_EVERY_NS = 50_000
+"""A step with an operator in each stretch of this length is made of small ones."""
+OVERHEAD_SHARE = 0.30
+COPY_SHARE = 0.02
+COPY_PHASE_SHARE = 0.05
+SYNCHRONISING_CALLS = 8
+"""A step that asks so often for a figure waits for it each time, even where that costs little."""
+
+SYNCHRONISING = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero"})
+COPYING = frozenset({"aten::copy_", "aten::_to_copy", "aten::clone", "aten::contiguous", "aten::to"})
+NOT_SEEN = "operators were not looked at: pyrometer run --ops, or --deep"
+
+
+def window_of(observed: Observed, main: GroupResult) -> OperatorTable | Missing:
+    """The window of the main group's steps."""
+    operators = None if observed.torch is None else observed.torch.operators
+    if operators is None:
+        return Missing(reason=NOT_SEEN)
+    window = next((window for window in operators.windows if window.label == main.label), None)
+    if window is None:
+        return Missing(reason=operators.reason or "no window of operators fell on these steps")
+    return window
+
+
+def find_tiny_operators(observed: Observed) -> Answer:
+    """Steps made of operators that take longer to start than to run."""
+    main = main_group_of(observed)
+    if isinstance(main, Missing):
+        return main
+    window = window_of(observed, main)
+    if isinstance(window, Missing):
+        return window
+    outside_data = [(row, origin) for row in window.rows for origin in row.origins if origin.phase != "data"]
+    calls = sum(origin.calls_per_step for _, origin in outside_data)
+    data = main.phase("data")
+    computing_ns = main.steady.mean_ns - (0.0 if data is None else data.mean_ns)
+    if calls < FEWEST_OPERATORS or computing_ns > OPERATOR_EVERY_NS * calls:
+        return ()
+    # What lasts as long as it does for the work in it: the rest is starting operators, in Python and torch.
+    worked_ns = sum(
+        origin.self_ns_per_step
+        for row, origin in outside_data
+        if row.self_ns_per_step >= TINY_NS * row.calls_per_step
+    )
+    starting_ns = computing_ns - worked_ns
+    share = starting_ns / main.steady.mean_ns
+    if share < OVERHEAD_SHARE:
+        return ()
+    tiny = [
+        (row, origin) for row, origin in outside_data if row.self_ns_per_step < TINY_NS * row.calls_per_step
+    ]
+    most = max(tiny, key=lambda pair: pair[1].calls_per_step, default=None)
+    return (
+        finding(
+            FindingKind.TINY_OPERATORS,
+            f"a step is {calls:,.0f} operators, most of them tiny",
+            Evidence(
+                text=f"{calls:,.0f} operators in {format_duration(computing_ns)}: one every "
+                f"{format_duration(computing_ns / calls)}",
+                see=See.OPERATORS,
+            ),
+            Evidence(
+                text=f"operators of {format_duration(TINY_NS)} and more a call make up "
+                f"{format_duration(max(worked_ns, 0.0))} of a step of {format_duration(main.steady.mean_ns)}",
+                see=See.OPERATORS,
+            ),
+            place=_place_of(most, main),
+            share=share,
+            duration_ns=starting_ns,
+            gain=at_most(share, "if only operators that take 10 µs or more were left"),
+        ),
+    )
+
+
+def _place_of(most: tuple[OperatorRow, OperatorOrigin] | None, main: GroupResult) -> Place:
+    """Where an operator is called most."""
+    if most is None:
+        return Place(group=main.label)
+    row, origin = most
+    return Place(group=main.label, phase=origin.phase, module=origin.module, operator=row.name)
+
+
+def find_synchronising(observed: Observed) -> Answer:
+    """Figures taken out of tensors in the loop, each of which waits for it."""
+    main = main_group_of(observed)
+    if isinstance(main, Missing):
+        return main
+    window = window_of(observed, main)
+    if isinstance(window, Missing):
+        return window
+    rows = [row for row in window.rows if row.name in SYNCHRONISING]
+    origins = tuple(_by_the_program(rows))
+    spent_ns = sum(origin.self_ns_per_step for _, origin in origins)
+    # An item is two operators, one inside the other.
+    calls = sum(origin.calls_per_step for row, origin in origins if row.name != "aten::item")
+    share = spent_ns / window.step_ns if window.step_ns else 0.0
+    on_gpu = observed.torch is not None and observed.torch.gpu is not None
+    if calls < (1 if on_gpu else SYNCHRONISING_CALLS) and share < WORTH_TELLING:
+        return ()
+    return (
+        finding(
+            FindingKind.SYNCHRONISING,
+            f"{calls:,.0f} times a step a figure is taken out of a tensor",
+            Evidence(
+                text=f"{', '.join(sorted({row.name for row, _ in origins}))}: {calls:,.0f} calls a step "
+                f"outside the optimizer, {format_duration(spent_ns)}, {format_share(share)} of the step",
+                see=See.OPERATORS,
+            ),
+            place=_place_of(max(origins, key=lambda pair: pair[1].calls_per_step), main),
+            share=share,
+            duration_ns=spent_ns,
+            gain=at_most(share, "if none of these operators ran"),
+        ),
+    )
+
+
+def find_copies(observed: Observed) -> Answer:
+    """Copies and casts in the loop: of batches, or inside the model."""
+    main = main_group_of(observed)
+    if isinstance(main, Missing):
+        return main
+    found = []
+    phase = main.phase("copies")
+    if phase is not None and phase.share >= COPY_PHASE_SHARE:
+        found.append(
+            finding(
+                FindingKind.COPIES,
+                "batches are copied or converted in each step",
+                Evidence(
+                    text=f"copies take {format_duration(phase.mean_ns)} of a step: "
+                    f"{format_share(phase.share)}",
+                    see=See.PHASES,
+                ),
+                place=Place(group=main.label, phase="copies"),
+                share=phase.share,
+                duration_ns=phase.mean_ns,
+                gain=at_most(phase.share, "if nothing were copied"),
+            )
+        )
+    window = window_of(observed, main)
+    if isinstance(window, Missing):
+        return found or window
+    found += _copies_in(window, main)
+    return found
+
+
+def _copies_in(window: OperatorTable, main: GroupResult) -> Iterator[Finding]:
+    origins = [
+        (row, origin)
+        for row, origin in _by_the_program(row for row in window.rows if row.name in COPYING)
+        if origin.phase not in ("data", "copies")
+    ]
+    spent_ns = sum(origin.self_ns_per_step for _, origin in origins)
+    share = spent_ns / window.step_ns if window.step_ns else 0.0
+    if share < COPY_SHARE:
+        return
+    calls = sum(origin.calls_per_step for _, origin in origins)
+    yield finding(
+        FindingKind.COPIES,
+        f"{format_share(share)} of a step copies or casts tensors",
+        Evidence(
+            text=f"{', '.join(sorted({row.name for row, _ in origins}))}: "
+            f"{format_count(round(calls), 'call')} a step, {format_duration(spent_ns)}, not counting "
+            "batches and the optimizer",
+            see=See.OPERATORS,
+        ),
+        place=_place_of(max(origins, key=lambda pair: pair[1].self_ns_per_step), main),
+        share=share,
+        duration_ns=spent_ns,
+        gain=at_most(share, "if nothing were copied"),
+    )
+
+
+def _by_the_program(rows: Iterable[OperatorRow]) -> Iterator[tuple[OperatorRow, OperatorOrigin]]:
+    """What the program's own code and its model asked for: optimizers count their steps in tensors too."""
+    for row in rows:
+        for origin in row.origins:
+            if origin.phase != "optimizer" and origin.kind != "accumulation":
+                yield row, origin
