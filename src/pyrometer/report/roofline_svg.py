@@ -44,8 +44,11 @@ class NoPictureError(Exception):
     """Why there is nothing to draw."""
 
 
-def render_roofline_svg(roofline: Roofline | None, *, title: str) -> str:
-    """The picture; raises ``NoPictureError`` where nothing could be placed."""
+def render_roofline_svg(roofline: Roofline | None, *, title: str, styled: bool = True) -> str:
+    """The picture; raises ``NoPictureError`` where nothing could be placed.
+
+    Not ``styled`` it is a part of a page that has styles for it.
+    """
     if roofline is None:
         raise NoPictureError(
             "the run does not know the limits of its machine; measure them (pyrometer limits), then run again"
@@ -55,7 +58,7 @@ def render_roofline_svg(roofline: Roofline | None, *, title: str) -> str:
     drawn = [one for one in roofline.placed if one.intensity and one.flops_per_s][:_MOST_DOTS]
     if not drawn:
         raise NoPictureError("no phase or module has both FLOPs and bytes")
-    return _Picture(roofline, roofline.roofs, drawn).text(title)
+    return _Picture(roofline, roofline.roofs, drawn).text(title, styled=styled)
 
 
 class _Picture:
@@ -69,12 +72,12 @@ class _Picture:
         self._x_low, self._x_high = _decades([*intensities, roofs.ridge / 4, roofs.ridge * 8], roofs.ridge)
         self._y_low, self._y_high = _decades([*rates, roofs.flops_per_s / 50], roofs.flops_per_s * 1.2)
 
-    def text(self, title: str) -> str:
+    def text(self, title: str, *, styled: bool) -> str:
         size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
             f"<title>{_escaped(title)}</title>",
-            f"<style>{_STYLE}</style>",
+            *([f"<style>{_STYLE}</style>"] if styled else []),
             _words("title", _LEFT, 30, title),
             _words("small", _LEFT, 51, describe_roofs(self._roofs)),
             *self._axes(),

@@ -1,0 +1,136 @@
+"""Findings with their evidence, what is good already, and what was and was not looked for."""
+
+from pyrometer.analysis.findings.model import PRIORITY_RULE, Evidence, Finding, Findings, Gain, GainOf
+from pyrometer.report.page_views.blocks import Block, name_of, plain, view
+from pyrometer.report.torch_wording import format_figure, sentence
+from pyrometer.units import format_bytes, format_duration, format_share
+
+# The beginnings of the sections' titles in the other reports, each with the view that has the same.
+_VIEWS = (
+    ("allocation", "memory"),
+    ("lines that allocate", "memory"),
+    ("memory", "memory"),
+    ("phases", "phases"),
+    ("other steps", "phases"),
+    ("first step", "phases"),
+    ("warm-up", "phases"),
+    ("steps and phases", "phases"),
+    ("steps", "steps"),
+    ("hotspots", "overview"),
+    ("modules", "modules"),
+    ("the model", "modules"),
+    ("compilation", "modules"),
+    ("roofline", "roofline"),
+    ("operators", "operators"),
+    ("data loading", "loading"),
+    ("generation", "generation"),
+    ("flame graph", "flamegraph"),
+    ("the flame graph", "functions"),
+    ("functions", "functions"),
+    ("where the time goes", "functions"),
+    ("outside any phase", "functions"),
+    ("lines", "functions"),
+    ("hot paths", "functions"),
+    ("native functions", "functions"),
+    ("scopes", "scopes"),
+    ("tree", "scopes"),
+    ("call tree", "scopes"),
+    ("threads", "scopes"),
+    ("hardware counters", "counters"),
+    ("simulated", "counters"),
+    ("cache", "counters"),
+    ("losses", "cost"),
+    ("own cost", "cost"),
+    ("the profiler", "cost"),
+    ("machine", "machine"),
+)
+
+
+def view_of_section(title: str) -> str | None:
+    """The view that shows what a section of this title says; None where there is none."""
+    lowered = title.casefold()
+    return next((key for beginning, key in _VIEWS if lowered.startswith(beginning)), None)
+
+
+def build_findings_view(findings: Findings) -> Block:
+    """All of it, most to gain first."""
+    block: Block = {
+        "type": "findings",
+        "verdict": plain(findings.verdict),
+        "rule": PRIORITY_RULE,
+        "found": [finding_block(finding) for finding in findings.found],
+        "notShown": findings.not_shown,
+        "strengths": [f"{sentence(plain(strength.text))}." for strength in findings.strengths],
+        "clear": [_kind(kind.value) for kind in findings.clear],
+        "notLookedFor": [
+            {"kind": _kind(one.kind.value), "reason": plain(one.reason)} for one in findings.not_looked_for
+        ],
+    }
+    return view("findings", "Findings", [block], count=len(findings.found))
+
+
+def finding_block(finding: Finding) -> Block:
+    """A finding as the page shows it, opened or in a line."""
+    return {
+        "rank": finding.rank,
+        "kind": _kind(finding.kind.value),
+        "what": sentence(plain(finding.what)),
+        "priority": finding.priority.value,
+        "gainClass": finding.gain_class.value,
+        "gain": _gain(finding.gain),
+        "basis": None if finding.gain is None else plain(finding.gain.basis),
+        "place": [[kind, name_of(name)] for kind, name in finding.place.parts],
+        "takes": _takes(finding),
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "causes": [plain(cause) for cause in finding.causes],
+        "remedies": [
+            {
+                "text": plain(remedy.text),
+                "snippet": None if remedy.snippet is None else _snippet(remedy.snippet),
+            }
+            for remedy in finding.remedies
+        ],
+        "effort": finding.effort.value,
+        "risk": finding.risk.value,
+        "knob": None if finding.knob is None else plain(finding.knob),
+    }
+
+
+def _kind(value: str) -> str:
+    return sentence(value.replace("-", " "))
+
+
+def _gain(gain: Gain | None) -> str | None:
+    if gain is None:
+        return None
+    words = f"at most {format_share(gain.share)} of {gain.of.value}"
+    if gain.of is GainOf.MEMORY or gain.speedup is None:
+        return words
+    return f"{words}, {format_figure(gain.speedup)} × as fast"
+
+
+def _takes(finding: Finding) -> str | None:
+    parts = []
+    if finding.share is not None:
+        parts.append(f"{format_share(finding.share)} of {_whole(finding)}")
+    if finding.duration_ns is not None:
+        parts.append(format_duration(finding.duration_ns))
+    if finding.size_bytes is not None:
+        parts.append(format_bytes(finding.size_bytes))
+    return ", ".join(parts) or None
+
+
+def _whole(finding: Finding) -> str:
+    return GainOf.STEP.value if finding.gain is None else finding.gain.of.value
+
+
+def _evidence(evidence: Evidence) -> Block:
+    return {
+        "text": plain(evidence.text),
+        "see": plain(evidence.see),
+        "view": view_of_section(evidence.see),
+    }
+
+
+def _snippet(snippet: str) -> str:
+    return "\n".join(plain(line) for line in snippet.split("\n"))
