@@ -23,6 +23,20 @@ from tests.torch_runs import MB, MS, TORCH_RUNS, evaluation_run, long_run, train
 Event = dict[str, Any]
 
 
+def collecting_run() -> Run:
+    """``evaluation_run`` with two collections of garbage."""
+    garbage = GarbageCollections(
+        generations=(
+            GarbageGeneration(collections=1, total_ns=MS, max_ns=MS),
+            GarbageGeneration(),
+            GarbageGeneration(collections=1, total_ns=3 * MS, max_ns=3 * MS),
+        ),
+        longest=(GarbagePause(5 * MS, MS, 0), GarbagePause(9 * MS, 3 * MS, 2)),
+        interval_pause_ns=(4 * MS,),
+    )
+    return msgspec.structs.replace(evaluation_run(), garbage=garbage)
+
+
 def trace_of(run: Run) -> dict[str, Any]:
     text = render_timeline(observe(run))
     assert text.isascii()
@@ -125,7 +139,7 @@ def check_adds_up(run: Run) -> None:
 def check_sums(run: Run, events: list[Event]) -> None:
     """By phase and by step, against the steps of the record, which are kept one by one."""
     groups = [group for group in (() if run.torch is None else run.torch.groups) if group.first]
-    for track, group in enumerate(groups, start=1):
+    for track, group in enumerate(groups, start=101):
         kept = (*group.first, *group.sampled)
         own = [event for event in events if event["tid"] == track]
         steps = of_kind(own, "X", "step")
@@ -155,7 +169,7 @@ def test_times_are_exact_however_long_the_run() -> None:
 def test_each_kind_of_steps_has_a_track_with_its_name() -> None:
     events = of_kind(events_of(evaluation_run()), "M")
     named = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert named == {1: "steps: training, Adam", 2: "steps: evaluation, model"}
+    assert named == {101: "steps: training, Adam", 102: "steps: evaluation, model"}
     [process] = [event for event in events if event["name"] == "process_name"]
     assert process["args"]["name"] == "train.py"
 
@@ -165,21 +179,12 @@ def test_memory_and_throughput_are_counters() -> None:
     memory = [event for event in counters if event["name"] == "resident memory"]
     assert [event["args"]["bytes"] for event in memory][:2] == [400 * MB, 500 * MB]
     assert memory[1]["ts"] == 100_000
-    rates = [event for event in counters if event["name"] == "samples/s: Adam"]
+    rates = [event for event in counters if event["name"] == "throughput: Adam"]
     assert (rates[0]["args"], rates[-1]["args"]) == ({"samples/s": 800}, {"samples/s": 3_200})
 
 
 def test_the_longest_pauses_of_the_garbage_collector_have_a_track() -> None:
-    garbage = GarbageCollections(
-        generations=(
-            GarbageGeneration(collections=1, total_ns=MS, max_ns=MS),
-            GarbageGeneration(),
-            GarbageGeneration(collections=1, total_ns=3 * MS, max_ns=3 * MS),
-        ),
-        longest=(GarbagePause(5 * MS, MS, 0), GarbagePause(9 * MS, 3 * MS, 2)),
-        interval_pause_ns=(4 * MS,),
-    )
-    events = events_of(msgspec.structs.replace(training_run(), garbage=garbage))
+    events = events_of(collecting_run())
     pauses = of_kind(events, "X", "garbage")
     assert [ns(pause) for pause in pauses] == [(5 * MS, 6 * MS), (9 * MS, 12 * MS)]
     assert [pause["name"] for pause in pauses] == ["collection of generation 0", "collection of generation 2"]

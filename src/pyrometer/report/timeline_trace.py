@@ -24,7 +24,8 @@ from pyrometer.stats.rates import per_second
 END_TO_END = "laid end to end: a run keeps how long each took in a step, not when"
 
 _PROCESS = 1
-_FIRST_STEPS_TRACK = 1
+# Not the process's number, by which viewers know a main thread.
+_FIRST_STEPS_TRACK = 101
 # Beyond the tracks of all groups there can be.
 _GARBAGE_TRACK = 1_000
 _LONGEST_NAME = 80
@@ -119,7 +120,7 @@ def _step_facts(step: Step) -> Event:
 
 
 def _throughput(group: GroupResult) -> Iterator[Event]:
-    name = f"samples/s: {_named(group.label)}"
+    name = f"throughput: {_named(group.label)}"
     for step in group.series:
         rate = per_second(step.samples, step.duration_ns)
         if rate is not None:
