@@ -127,6 +127,78 @@ def test_sizes_are_those_of_the_parameters_shared_ones_once() -> None:
     assert records["model"].parameter_bytes == 160
 
 
+def test_a_module_has_the_one_floating_type_of_its_parameters() -> None:
+    import torch
+    from torch import nn
+
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.count = nn.Parameter(torch.zeros(3, dtype=torch.long), requires_grad=False)
+
+    names = ModuleNames()
+    model = nn.ModuleDict(
+        {
+            "in_single": nn.Sequential(nn.Linear(2, 3), nn.ReLU()),
+            "in_double": nn.Linear(2, 3).double(),
+            "in_half": nn.Linear(2, 3).bfloat16(),
+            "steps": Steps(),
+        }
+    )
+    names.describe(model, None)
+    names.learn(model)
+    assert {name: record.dtype for name, record in _records(names).items()} == {
+        "model": "mixed",
+        "model.in_single": "float32",
+        "model.in_single.0": "float32",
+        "model.in_single.1": None,
+        "model.in_double": "float64",
+        "model.in_half": "bfloat16",
+        "model.steps": None,
+    }
+
+
+def test_a_lazy_module_has_its_type_once_it_has_its_shape() -> None:
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Sequential(torch.nn.LazyLinear(3, dtype=torch.float64), torch.nn.LazyLinear(2))
+    names.describe(model, None)
+    model[0](torch.ones(1, 2, dtype=torch.float64))
+    names.learn(model)
+    assert _records(names)["model"].dtype == "float64"
+
+
+def test_the_type_of_the_inputs_is_that_of_the_last_measured_call() -> None:
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Identity()
+    single, double, tokens = torch.ones(2), torch.ones(2, dtype=torch.float64), torch.ones(2).long()
+    given: list[tuple[tuple[Any, ...], dict[str, Any] | None]] = [
+        ((single,), None),
+        ((double, tokens), {"mask": tokens}),
+        (([single], {"more": double}), None),
+        ((tokens,), None),
+        ((), {"values": double}),
+    ]
+    seen = []
+    for arguments, keywords in given:
+        names.measure(model, "model", arguments, keywords, single)
+        seen.append(_records(names)["model"].input_dtype)
+    assert seen == ["float32", "float64", "mixed", None, "float64"]
+
+
+def test_a_call_that_was_not_measured_has_no_type_of_inputs() -> None:
+    import torch
+
+    names = ModuleNames()
+    model = torch.nn.Linear(2, 3)
+    names.describe(model, None)
+    names.learn(model)
+    assert (_records(names)["model"].dtype, _records(names)["model"].input_dtype) == ("float32", None)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
 def test_scripted_modules_say_that_their_inside_is_not_seen() -> None:
     import torch

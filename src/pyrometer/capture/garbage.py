@@ -135,7 +135,9 @@ class GarbageWatch:
     @property
     def elapsed_ns(self) -> int:
         """Since recording began, or began anew: all that has a time has it from then on."""
-        return _recorded_ns() if self._origin_ns is None else max(self._clock_ns() - self._origin_ns, 0)
+        if self._origin_ns is None or not self._running:
+            return _recorded_ns()
+        return max(self._clock_ns() - self._origin_ns, 0)
 
     # Our own work.
 

@@ -118,11 +118,13 @@ class ModuleNames:
 
 class _Facts:
     __slots__ = (
+        "dtype",
         "flops",
         "gradient_products",
         "has_sizes",
         "hidden",
         "input_bytes",
+        "input_dtype",
         "kind",
         "measured",
         "output_bytes",
@@ -136,10 +138,12 @@ class _Facts:
         self.has_sizes = False
         self.parameters = 0
         self.parameter_bytes = 0
+        self.dtype: str | None = None
         self.measured = 0
         self.trained = False
         """The measured calls are those that record gradients."""
         self.input_bytes: int | None = None
+        self.input_dtype: str | None = None
         self.output_bytes: int | None = None
         self.flops: int | None = None
         self.gradient_products: int | None = None
@@ -149,9 +153,10 @@ class _Facts:
         self.kind = type(module).__name__
         self.hidden = what_hides(module)
         with unheard():
-            parameters = [parameter for parameter in module.parameters() if _has_size(parameter)]
+            parameters = [parameter for parameter in module.parameters() if has_size(parameter)]
             self.parameters = sum(parameter.numel() for parameter in parameters)
             self.parameter_bytes = sum(_bytes_of(parameter) for parameter in parameters)
+            self.dtype = _floating_type_of(parameters)
         self.has_sizes = True
 
     def measure(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> None:
@@ -166,6 +171,7 @@ class _Facts:
         inputs, outputs = tensors_in((arguments, keywords)), tensors_in(result)
         with unheard():
             self.input_bytes = (self.input_bytes or 0) + sum(map(_bytes_of, inputs))
+            self.input_dtype = _floating_type_of(inputs)
             self.output_bytes = (self.output_bytes or 0) + sum(map(_bytes_of, outputs))
             flops = flops_of(module, inputs, outputs)
             if trains:
@@ -181,8 +187,10 @@ class _Facts:
             kind=self.kind,
             parameters=self.parameters,
             parameter_bytes=self.parameter_bytes,
+            dtype=self.dtype,
             measured_calls=self.measured,
             input_bytes=self.input_bytes,
+            input_dtype=self.input_dtype,
             output_bytes=self.output_bytes,
             flops=self.flops,
             gradient_products=self.gradient_products,
@@ -286,11 +294,19 @@ def _bytes_of(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size()) if tensor.layout is strided else 0
 
 
+def _floating_type_of(tensors: Iterable[Any]) -> str | None:
+    """The one that they are of, ``mixed`` for several, None without any."""
+    found = {tensor.dtype for tensor in tensors if tensor.dtype.is_floating_point}
+    if len(found) > 1:
+        return "mixed"
+    return str(found.pop()).removeprefix("torch.") if found else None
+
+
 def _any_has_gradients(tensors: Iterable[Any]) -> bool:
     return any(tensor.requires_grad for tensor in tensors)
 
 
-def _has_size(parameter: Any) -> bool:
+def has_size(parameter: Any) -> bool:
     """Lazy ones have none before their first call."""
     is_lazy = sys.modules["torch"].nn.parameter.is_lazy
     return not is_lazy(parameter)

@@ -1,37 +1,76 @@
-"""The program's optimizers: when they step, and what they are called."""
+"""The program's optimizers: when they step, what they are called, and what they are.
+
+Optimizers are held weakly: one lives as long as it would without us.
+"""
 
 import functools
 import sys
 import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
 from pyrometer._native import Watch
-from pyrometer.capture.losses import note_failure
+from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.torch_compilation import unseen_by_dynamo
 from pyrometer.capture.torch_gpu import GpuWatch
+from pyrometer.capture.torch_modules import has_size, is_traced, unheard
 from pyrometer.capture.weak_names import WeakNames
+from pyrometer.record.torch_run import MAX_OPTIMIZERS, OptimizerFacts
 
 
 class OptimizerNames:
-    """Names optimizers by their class.
+    """Names optimizers by their class, and keeps what is known of each by name.
 
     Two that live at the same time are told apart; one made anew goes on under the name of one that
-    is gone.
+    is gone, and is what is known then.
     """
 
     def __init__(self) -> None:
         self._names = WeakNames()
         self._holders: dict[str, weakref.ref[object]] = {}
+        self._known: dict[str, OptimizerFacts] = {}
+        self._steps: Counter[str | None] = Counter()
 
     def name_of(self, optimizer: object) -> str:
-        """The same for as long as it lives."""
+        """The same for as long as it lives; called when its first step has ended."""
         name = self._names.get(optimizer)
         if name is None:
             name = self._free_name(type(optimizer).__name__)
             self._holders[name] = weakref.ref(optimizer)
             self._names.put(optimizer, name)
+            self._learn(optimizer, name)
         return name
+
+    def count_steps(self, names: Iterable[str | None]) -> None:
+        """These have made a step, each time they are named; None is nobody."""
+        self._steps.update(names)
+
+    def records(self) -> tuple[OptimizerFacts, ...]:
+        """Those that have made a step."""
+        steps = self._steps.copy()
+        return tuple(
+            msgspec.structs.replace(facts, steps=steps[name])
+            for name, facts in list(self._known.items())
+            if steps[name]
+        )
+
+    def forget_steps(self) -> None:
+        """Count anew; names stay, as the watch knows them."""
+        self._steps.clear()
+
+    def _learn(self, optimizer: Any, name: str) -> None:
+        if name not in self._known and len(self._known) >= MAX_OPTIMIZERS:
+            note_loss("torch", "more optimizers than are kept apart: no more is known of the others")
+            return
+        try:
+            self._known[name] = facts_of(optimizer, name)
+        except Exception as error:  # noqa: BLE001 - it may be of any class, and answer anything
+            self._known[name] = OptimizerFacts(name=name, kind=type(optimizer).__name__)
+            note_failure("torch", "an optimizer does not say what it changes", error)
 
     def _free_name(self, kind: str) -> str:
         name, number = kind, 1
@@ -39,6 +78,48 @@ class OptimizerNames:
             number += 1
             name = f"{kind} ({number})"
         return name
+
+
+def facts_of(optimizer: Any, name: str) -> OptimizerFacts:
+    """What it is now. Raises what it raises."""
+    kind = type(optimizer).__name__
+    if is_traced():
+        return OptimizerFacts(name=name, kind=kind)
+    with unheard():
+        tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
+        return OptimizerFacts(
+            name=name,
+            kind=kind,
+            implementation=_implementation_of(optimizer),
+            tensors=len(tensors),
+            parameters=sum(tensor.numel() for tensor in tensors if has_size(tensor)),
+        )
+
+
+def _implementation_of(optimizer: Any) -> str | None:
+    module = _module_of_step(type(optimizer))
+    if not any(name.startswith("_single_tensor_") for name in module):
+        return None  # not torch's own, or the only one of its kind
+    chosen = {_choice(group, module) for group in optimizer.param_groups if group["params"]}
+    return chosen.pop() if len(chosen) == 1 else None
+
+
+def _module_of_step(kind: type) -> dict[str, Any]:
+    """The variables of torch's module that the class has its step from; none of anybody else's."""
+    owner = next((each for each in kind.__mro__ if "step" in vars(each)), kind)
+    module = sys.modules.get(owner.__module__)
+    return vars(module) if module is not None and owner.__module__.startswith("torch.optim.") else {}
+
+
+def _choice(group: dict[str, Any], module: dict[str, Any]) -> str:
+    """What torch's own function takes for parameters of this group."""
+    fused, foreach = group.get("fused"), group.get("foreach")
+    choose: Callable[..., tuple[bool, bool]] | None = module.get("_default_to_fused_or_foreach")
+    if fused is None and foreach is None and choose is not None:
+        _, foreach = choose(group["params"], bool(group.get("differentiable")), use_fused=False)
+        if "adam" in module and not group.get("capturable"):
+            foreach = foreach and not isinstance(group.get("lr"), sys.modules["torch"].Tensor)
+    return "fused" if fused else "foreach" if foreach else "for-loop"
 
 
 class OptimizerHooks:

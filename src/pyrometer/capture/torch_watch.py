@@ -170,6 +170,7 @@ class TorchWatch:
             self._watch.reset()
             self._names.forget()
             self._learned.clear()
+            self._optimizers.forget_steps()
             self._loaders.reset()
             self._compilation.reset()
             if self._operators is not None:
@@ -258,6 +259,8 @@ class TorchWatch:
     def optimizer_ended(self, optimizer: object) -> None:
         """An optimizer's step has returned."""
         name = self._optimizers.name_of(optimizer)
+        if self._recorder.enabled:
+            self._optimizers.count_steps((name,))
         self._finders.here().optimizer_ended(name)
         self._watch.know_optimizer(optimizer, name)
 
@@ -271,6 +274,7 @@ class TorchWatch:
         if group is not None:
             group.batches += fetches
             group.wait_ns += wait_ns
+        self._optimizers.count_steps(stretch[7] for stretch in (*stretches, now))
         finder = self._finders.of(thread_id)
         if finder is not None:
             stretches.append(now)
@@ -440,6 +444,7 @@ class TorchWatch:
             window=settings.window,
             calls=strands_in(snapshot),
             modules=self._names.records(),
+            optimizers=self._optimizers.records(),
             backward_passes=self._backward_passes,
             timed_backward_passes=self._watch.timed_backward_passes,
             timed_backward_ns=self._watch.timed_backward_ns,
