@@ -1,3 +1,7 @@
+import re
+import tomllib
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -7,7 +11,7 @@ from pyrometer.analysis.baseline import measure
 from pyrometer.analysis.observed import observe
 from pyrometer.analysis.target_figures import METRICS
 from pyrometer.analysis.target_goals import Goal
-from pyrometer.analysis.targets import RelativeTo, judge_targets, parse_target
+from pyrometer.analysis.targets import RelativeTo, judge_targets, parse_target, parse_targets
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Outcome, Run
 from tests.report.sample_runs import allocating_run, empty_run, main_strand, simple_run
@@ -160,6 +164,26 @@ def test_any_value_is_either_a_target_or_an_error_of_one_line(name: str, value: 
     assert "\n" not in message
     assert len(message) < 400
     assert bool(message) or (read is not None and (read.low is not None or read.high is not None))
+
+
+def test_the_docs_name_every_target_and_what_they_write_can_be_read() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+    assert [name for name in METRICS if f"| `{name}` |" not in page] == []
+    [block] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(parse_targets(tomllib.loads(block)["tool"]["pyrometer"]["targets"], where="[t]")) == 5
+    _, _, writing = page.partition("## How to write one")
+    shown = re.findall(r'`"([^"]+)"`', writing.partition("\nUnits")[0])
+    assert len(shown) == 15
+    for value in shown:
+        assert any(can_be_read(name, value) for name in METRICS), value
+
+
+def can_be_read(name: str, value: str) -> bool:
+    try:
+        parse_target(name, value, where="[t]")
+    except UsageError:
+        return False
+    return True
 
 
 # What a run says.

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from collections import defaultdict
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyrometer.analysis.observed import observe
+from pyrometer.record.garbage import GarbageCollections, GarbageGeneration, GarbagePause
 from pyrometer.record.run import Run
 from pyrometer.report.csv_cells import CsvTable, table_of, write_csv
 from pyrometer.report.csv_tables import csv_tables
@@ -91,6 +94,14 @@ def full_run() -> Run:
         counters=make_counters(),
         allocations=make_allocations(),
         losses=hostile_run().losses,
+        garbage=GarbageCollections(
+            generations=(
+                GarbageGeneration(collections=1, total_ns=MS, max_ns=MS),
+                *[GarbageGeneration()] * 2,
+            ),
+            longest=(GarbagePause(5 * MS, MS, 0),),
+            interval_pause_ns=(MS,),
+        ),
     )
 
 
@@ -108,7 +119,8 @@ def test_there_is_a_file_for_each_table() -> None:
             "steps", "step_groups", "phases", "modules", "module_tree", "scopes", "scope_tree", "threads",
             "functions", "lines", "hot_paths", "operators", "operator_origins", "allocations_by_operation",
             "allocations_by_line", "memory_over_time", "loaders", "generations", "generation_positions",
-            "roofline", "counters", "hotspots", "findings", "targets", "losses", "facts",
+            "garbage", "garbage_pauses", "roofline", "counters", "hotspots", "findings", "targets", "losses",
+            "facts",
         )
     )  # fmt: skip
 
@@ -295,3 +307,18 @@ def test_several_texts_can_be_told_apart_and_are_not_without_end() -> None:
     _, two, many, _ = text.split("\n")
     assert two == "a:b; c"
     assert len(many) < 10_000
+
+
+def test_the_docs_name_every_file_and_every_column() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
+    targets = [judged(training_run(), "throughput", "+30%")]
+    missing = []
+    for name, text in csv_tables(observe(full_run()), training_findings(), targets):
+        [header] = csv.reader([text.partition("\n")[0]])
+        missing += [name] if f"`{name}`" not in page else []
+        for column in header:
+            plain = re.sub(r"^(forward|without_gradients|timed_backward|recomputed)_(?=\w)", "", column)
+            is_phase = name == "steps.csv" and column.startswith("phase_")
+            if not is_phase and f"`{column}`" not in page and f"`{plain}`" not in page:
+                missing.append(f"{name}: {column}")
+    assert missing == []

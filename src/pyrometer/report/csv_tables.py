@@ -37,6 +37,8 @@ def _tables(
         yield table_of("allocations_by_operation", _allocations_by_operation(allocations))
         yield table_of("allocations_by_line", _allocations_by_line(allocations))
     yield table_of("memory_over_time", _memory_over_time(observed))
+    yield table_of("garbage", _garbage(run))
+    yield table_of("garbage_pauses", _garbage_pauses(run))
     yield table_of("counters", _counters(observed.counters))
     yield table_of("findings", _findings(findings))
     yield table_of("targets", _targets(targets))
@@ -90,6 +92,27 @@ def _allocations_by_line(allocations: AllocationResults) -> Iterator[Record]:
 def _memory_over_time(observed: Observed) -> Iterator[Record]:
     for at_ns, size_bytes in () if observed.memory is None else observed.memory.series:
         yield {"at_ns": at_ns, "resident_bytes": size_bytes}
+
+
+def _garbage(run: Run) -> Iterator[Record]:
+    for number, generation in enumerate(() if run.garbage is None else run.garbage.generations):
+        yield {
+            "generation": number,
+            "collections": generation.collections,
+            "total_ns": generation.total_ns,
+            "max_ns": generation.max_ns,
+            "collected_objects": generation.collected,
+            "uncollectable_objects": generation.uncollectable,
+        }
+
+
+def _garbage_pauses(run: Run) -> Iterator[Record]:
+    for pause in () if run.garbage is None else run.garbage.longest:
+        yield {
+            "started_ns": pause.started_ns,
+            "duration_ns": pause.duration_ns,
+            "generation": pause.generation,
+        }
 
 
 # Counters.
