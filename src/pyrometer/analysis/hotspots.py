@@ -80,6 +80,12 @@ class StrengthKind(Enum):
     """Generation takes at least ``limit`` of its passes from a key-value cache."""
     NO_UNUSED_GRADIENTS = "no unused gradients"
     """At most ``limit`` of the forward passes outside training record gradients."""
+    NEAR_THE_ROOF = "near the roof"
+    """The work reaches at least ``limit`` of what the machine can do of it."""
+    STEADY_MEMORY = "steady memory"
+    """Memory grows by less than ``limit`` of its peak after the warm-up."""
+    LITTLE_GARBAGE = "little garbage"
+    """Collecting garbage takes less than ``limit`` of the steps."""
 
 
 LIMITS = {
@@ -89,6 +95,9 @@ LIMITS = {
     StrengthKind.WORKERS_AHEAD: 0.9,
     StrengthKind.CACHE_USED: 0.9,
     StrengthKind.NO_UNUSED_GRADIENTS: 0.0,
+    StrengthKind.NEAR_THE_ROOF: 0.6,
+    StrengthKind.STEADY_MEMORY: 0.01,
+    StrengthKind.LITTLE_GARBAGE: 0.01,
 }
 
 STRENGTH_TEXTS = {
@@ -98,6 +107,9 @@ STRENGTH_TEXTS = {
     StrengthKind.WORKERS_AHEAD: "the workers are ahead: {} of the batches were ready when asked for",
     StrengthKind.CACHE_USED: "generation uses a key-value cache, in {} of the passes that can",
     StrengthKind.NO_UNUSED_GRADIENTS: "forward passes outside training record no gradients",
+    StrengthKind.NEAR_THE_ROOF: "{subject} reaches {} of what the machine can do",
+    StrengthKind.STEADY_MEMORY: "memory does not grow after the warm-up: by {} of its peak",
+    StrengthKind.LITTLE_GARBAGE: "hardly any time goes into collecting garbage: {} of the steps",
 }
 
 
@@ -116,7 +128,7 @@ class Strength:
         """In a sentence, with the figure."""
         is_ratio = self.kind is StrengthKind.EVEN_STEPS
         figure = f"{self.value:.2f}" if is_ratio else format_share(self.value)
-        return STRENGTH_TEXTS[self.kind].format(figure)
+        return STRENGTH_TEXTS[self.kind].format(figure, subject=self.subject)
 
 
 def priority_of(share: float) -> Priority:
@@ -179,20 +191,20 @@ def find_strengths(
     return (
         *_strengths_of_steps(main),
         *(
-            _strength(StrengthKind.WORKERS_AHEAD, loader.name, loader.ready_share)
+            strength_of(StrengthKind.WORKERS_AHEAD, loader.name, loader.ready_share)
             for loader in loaders
             if loader.workers
             and loader.ready_share is not None
             and loader.ready_share >= LIMITS[StrengthKind.WORKERS_AHEAD]
         ),
         *(
-            _strength(StrengthKind.CACHE_USED, generation.label, generation.cached_share)
+            strength_of(StrengthKind.CACHE_USED, generation.label, generation.cached_share)
             for generation in generations
             if generation.cached_share is not None
             and generation.cached_share >= LIMITS[StrengthKind.CACHE_USED]
         ),
         *(
-            _strength(StrengthKind.NO_UNUSED_GRADIENTS, group.label, group.grad_forward_share)
+            strength_of(StrengthKind.NO_UNUSED_GRADIENTS, group.label, group.grad_forward_share)
             for group in groups
             if not group.nature.trains and group.grad_forward_share == 0
         ),
@@ -206,12 +218,13 @@ def _strengths_of_steps(main: GroupResult | None) -> Iterator[Strength]:
     for kind, name in ((StrengthKind.DATA_READY, "data"), (StrengthKind.LITTLE_OTHER, OTHER)):
         phase = main.phase(name)
         if phase is not None and phase.share < LIMITS[kind]:
-            yield _strength(kind, main.label, phase.share)
+            yield strength_of(kind, main.label, phase.share)
     spread = per(main.steady.p95_ns, main.steady.p50_ns)
     enough = main.steady.steps >= FEWEST_EVEN_STEPS
     if enough and spread is not None and spread < LIMITS[StrengthKind.EVEN_STEPS]:
-        yield _strength(StrengthKind.EVEN_STEPS, main.label, spread)
+        yield strength_of(StrengthKind.EVEN_STEPS, main.label, spread)
 
 
-def _strength(kind: StrengthKind, subject: str, value: float) -> Strength:
+def strength_of(kind: StrengthKind, subject: str, value: float) -> Strength:
+    """A strength with the limit of its kind."""
     return Strength(kind=kind, subject=subject, value=value, limit=LIMITS[kind])

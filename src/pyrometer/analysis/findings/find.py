@@ -75,7 +75,11 @@ def find(observed: Observed) -> Findings:
         not_shown=len(ranked) - len(shown),
         clear=tuple(clear),
         not_looked_for=tuple(missing),
-        strengths=() if observed.torch is None else observed.torch.strengths,
+        strengths=(
+            *(() if observed.torch is None else observed.torch.strengths),
+            *memory.find_memory_strengths(observed),
+            *machine_limits.find_roof_strengths(observed),
+        ),
         verdict=_verdict(ranked, looked_for=len(FINDERS) - len(missing), missing=len(missing)),
     )
 

@@ -11,6 +11,7 @@ from pyrometer.analysis.findings.drafting import (
     main_group_of,
 )
 from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, GainOf, Place
+from pyrometer.analysis.hotspots import LIMITS, Strength, StrengthKind, strength_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.roofline import Bound, Placed
 from pyrometer.analysis.steps import GroupResult
@@ -82,6 +83,21 @@ def _memory_bound(placed: Placed, share: float, main: GroupResult) -> Finding:
         duration_ns=share * main.steady.mean_ns,
         gain=at_most(share, "if what it moves never went through memory"),
     )
+
+
+def find_roof_strengths(observed: Observed) -> Iterator[Strength]:
+    """Modules in a noticeable part of the step that come near what the machine can do."""
+    roofline = _roofline_of(observed)
+    if isinstance(roofline, Missing):
+        return
+    for placed, share in _modules_of_a_step(roofline, observed):
+        reached = placed.roof_share
+        if (
+            reached is not None
+            and reached >= LIMITS[StrengthKind.NEAR_THE_ROOF]
+            and share >= MEMORY_BOUND_SHARE
+        ):
+            yield strength_of(StrengthKind.NEAR_THE_ROOF, placed.work.name, min(reached, 1.0))
 
 
 def find_strided_access(observed: Observed) -> Answer:

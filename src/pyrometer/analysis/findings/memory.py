@@ -1,6 +1,6 @@
 """Findings about memory: what is allocated again and again, what is never given back, and its collection."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import mean
 
@@ -16,6 +16,7 @@ from pyrometer.analysis.findings.drafting import (
 )
 from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place
 from pyrometer.analysis.findings.operators import window_of
+from pyrometer.analysis.hotspots import LIMITS, Strength, StrengthKind, strength_of
 from pyrometer.analysis.memory import FEWEST_SAMPLES, MemoryResult
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
@@ -109,13 +110,7 @@ def find_growth(observed: Observed) -> Answer:
     if memory is None:
         return Missing(reason="the process's memory was not recorded")
     main = main_group_of(observed)
-    steady_from_ns = 0 if isinstance(main, Missing) else main.steady_from_ns
-    until_ns = None if isinstance(main, Missing) else _end_of(main)
-    steady = [
-        point
-        for point in memory.series
-        if point[0] >= steady_from_ns and (until_ns is None or point[0] <= until_ns)
-    ]
+    steady = _steady_memory(memory, main)
     if len(steady) < FEWEST_SAMPLES or memory.growth_bytes_per_second is None:
         return Missing(reason=f"memory was looked at fewer than {FEWEST_SAMPLES} times after the warm-up")
     grown_bytes = _steady_growth(steady)
@@ -138,6 +133,13 @@ def find_growth(observed: Observed) -> Answer:
             ),
         ),
     )
+
+
+def _steady_memory(memory: MemoryResult, main: GroupResult | Missing) -> list[tuple[int, int]]:
+    """Memory while the steps went on, after their warm-up."""
+    if isinstance(main, Missing):
+        return list(memory.series)
+    return [point for point in memory.series if main.steady_from_ns <= point[0] <= _end_of(main)]
 
 
 def _end_of(main: GroupResult) -> int:
@@ -194,7 +196,7 @@ def find_collections(observed: Observed) -> Answer:
         # Imports and set-up make many objects too, and collect them once.
         began_ns, ended_ns, of = main.steady_from_ns, _end_of(main), GainOf.STEP
     spent_ns = _paused_between(garbage, began_ns, ended_ns)
-    share = min(spent_ns / (ended_ns - began_ns), 1.0) if ended_ns > began_ns else 0.0
+    share = _share(spent_ns, ended_ns - began_ns)
     if share < WORTH_TELLING:
         return ()
     return (
@@ -214,6 +216,27 @@ def find_collections(observed: Observed) -> Answer:
             gain=at_most(share, "if garbage were never searched for", of=of),
         ),
     )
+
+
+def find_memory_strengths(observed: Observed) -> Iterator[Strength]:
+    """Memory that does not grow, and garbage that takes no time to collect."""
+    main = main_group_of(observed)
+    if isinstance(main, Missing):
+        return
+    memory, garbage = observed.memory, observed.run.garbage
+    if memory is not None and len(steady := _steady_memory(memory, main)) >= FEWEST_SAMPLES:
+        grown = max(steady[-1][1] - steady[0][1], 0) / memory.peak_bytes
+        if grown < LIMITS[StrengthKind.STEADY_MEMORY]:
+            yield strength_of(StrengthKind.STEADY_MEMORY, main.label, grown)
+    if garbage is not None:
+        began_ns, ended_ns = main.steady_from_ns, _end_of(main)
+        share = _share(_paused_between(garbage, began_ns, ended_ns), ended_ns - began_ns)
+        if share < LIMITS[StrengthKind.LITTLE_GARBAGE]:
+            yield strength_of(StrengthKind.LITTLE_GARBAGE, main.label, share)
+
+
+def _share(part_ns: int, whole_ns: int) -> float:
+    return min(part_ns / whole_ns, 1.0) if whole_ns > 0 else 0.0
 
 
 def _paused_between(garbage: GarbageCollections, began_ns: int, ended_ns: int) -> int:
