@@ -125,6 +125,26 @@ def test_torch_itself_calls_what_is_told(
     assert called == [told]
 
 
+def test_it_is_told_of_classes_whose_first_optimizer_is_a_watched_one() -> None:
+    """Torch puts its hooks on the class of the first one, be it only derived from the one that steps."""
+    import torch
+
+    class Mine(torch.optim.Adam):
+        pass
+
+    class Own(torch.optim.Adam):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    with pyrometer.profile():
+        for kind in (Mine, Own):
+            model = net()
+            train(model, loader(3), kind(model.parameters(), fused=True))
+    implementations = {name: facts.implementation for name, facts in _by_name().items()}
+    assert implementations == {"Mine": "fused", "Own": None}
+    assert [facts.steps for facts in seen().optimizers] == [3, 3]
+
+
 def test_torch_is_asked_what_it_takes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, where it takes another one than on the processor."""
     import sys

@@ -104,11 +104,14 @@ def _implementation_of(optimizer: Any) -> str | None:
     return chosen.pop() if len(chosen) == 1 else None
 
 
-def _module_of_step(kind: type) -> dict[str, Any]:
-    """The variables of torch's module that the class has its step from; none of anybody else's."""
-    owner = next((each for each in kind.__mro__ if "step" in vars(each)), kind)
-    module = sys.modules.get(owner.__module__)
-    return vars(module) if module is not None and owner.__module__.startswith("torch.optim.") else {}
+def _module_of_step(kind: Any) -> dict[str, Any]:
+    """The variables of torch's module that the class has its step from; none of anybody else's.
+
+    The step itself says so: what torch and we put around it, on whichever class, has its ``__module__``.
+    """
+    name = str(getattr(kind.step, "__module__", None))
+    module = sys.modules.get(name)
+    return vars(module) if module is not None and name.startswith("torch.optim.") else {}
 
 
 def _choice(group: dict[str, Any], module: dict[str, Any]) -> str:
