@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pyrometer.analysis.observed import observe
 from pyrometer.record.run import Run
 from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
@@ -13,7 +14,7 @@ from tests.report.sample_runs import MS, S, layered_run, main_strand, node, run_
 
 
 def rows_of(run: Run, *, top: int = 20) -> tuple[TreeRow, ...]:
-    return build_document(run, top=top, by_thread=True).by_thread
+    return build_document(observe(run), top=top, by_thread=True).by_thread
 
 
 def test_threads_stand_by_total_time_with_who_started_them_and_how_many_they_are() -> None:

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from pyrometer.analysis.observed import observe
 from pyrometer.record.run import GitState, Machine, Outcome, Run
 from pyrometer.record.values import Strand
 from pyrometer.report import render_json, render_markdown, render_terminal
@@ -40,7 +41,7 @@ def rows_below(rows: tuple[TreeRow, ...], index: int) -> list[TreeRow]:
 
 @every_run
 def test_self_and_the_rows_below_add_up_to_the_total(run: Run) -> None:
-    rows = build_document(run, top=20).tree
+    rows = build_document(observe(run), top=20).tree
     for index, row in enumerate(rows):
         if row.kind is RowKind.SCOPE:
             inside = [below for below in rows_below(rows, index) if not below.starts_strand]
@@ -50,14 +51,16 @@ def test_self_and_the_rows_below_add_up_to_the_total(run: Run) -> None:
 
 @every_run
 def test_the_top_of_the_tree_adds_up_to_the_whole_run(run: Run) -> None:
-    top = [row for row in build_document(run, top=20).tree if row.depth == 0 and not row.starts_strand]
+    top = [
+        row for row in build_document(observe(run), top=20).tree if row.depth == 0 and not row.starts_strand
+    ]
     assert sum(row.total_ns for row in top) == run.profiled_ns
     assert sum(row.share or 0 for row in top) == pytest.approx(1)
 
 
 @every_run
 def test_the_self_times_of_all_names_are_all_the_time_in_scopes(run: Run) -> None:
-    document = build_document(run, top=1_000)
+    document = build_document(observe(run), top=1_000)
     roots = sum(
         strand_node.total_ns
         for strand in run.strands
@@ -69,7 +72,7 @@ def test_the_self_times_of_all_names_are_all_the_time_in_scopes(run: Run) -> Non
 
 @every_run
 def test_the_columns_of_a_row_agree_with_one_another(run: Run) -> None:
-    for scope in build_document(run, top=1_000).scopes:
+    for scope in build_document(observe(run), top=1_000).scopes:
         figures = (scope.min_ns, scope.p50_ns, scope.p95_ns, scope.max_ns)
         known = [figure for figure in figures if figure is not None]
         assert known == sorted(known)
@@ -88,22 +91,28 @@ def test_the_json_tree_adds_up() -> None:
 
 
 def test_siblings_stand_by_total_time() -> None:
-    names = [row.name for row in build_document(simple_run(), top=20).tree if row.depth == 1]
+    names = [row.name for row in build_document(observe(simple_run()), top=20).tree if row.depth == 1]
     assert names == ["Forward_Pass", "Backward_Pass", "load_batch", "Loss_Computation", "… 3 more"]
 
 
 def test_scopes_below_a_thousandth_of_the_run_are_folded_with_their_time() -> None:
-    (folded,) = [row for row in build_document(simple_run(), top=20).tree if row.kind is RowKind.FOLDED]
+    (folded,) = [
+        row for row in build_document(observe(simple_run()), top=20).tree if row.kind is RowKind.FOLDED
+    ]
     assert folded.total_ns == 700_000 + 3 * 200_000 + 900 * 450
 
 
 def test_one_small_leaf_is_shown_rather_than_folded() -> None:
     run = run_of(main_strand(node("a", None, [S]), node("tiny", 0, [1])), profiled_ns=S)
-    assert [row.name for row in build_document(run, top=20).tree] == ["a", "tiny", "(outside any scope)"]
+    assert [row.name for row in build_document(observe(run), top=20).tree] == [
+        "a",
+        "tiny",
+        "(outside any scope)",
+    ]
 
 
 def test_the_tree_ends_at_a_depth_and_says_how_much_is_below() -> None:
-    rows = build_document(wide_run(), top=20).tree
+    rows = build_document(observe(wide_run()), top=20).tree
     (below,) = [row for row in rows if row.depth == DEEPEST]
     # 40 nested scopes and "element" inside the last of them.
     assert below.name == f"… {41 - DEEPEST} more"
@@ -111,7 +120,7 @@ def test_the_tree_ends_at_a_depth_and_says_how_much_is_below() -> None:
 
 def test_the_tree_keeps_the_largest_scopes_when_there_are_too_many() -> None:
     nodes = [node(f"scope_{index}", None, [(index + 10) * MS]) for index in range(30)]
-    rows = build_document(run_of(main_strand(*nodes), profiled_ns=S), top=5).tree
+    rows = build_document(observe(run_of(main_strand(*nodes), profiled_ns=S)), top=5).tree
     assert [row.name for row in rows[:10]] == [f"scope_{index}" for index in range(29, 19, -1)]
     assert rows[10].name == "… 20 more"
 
@@ -125,7 +134,7 @@ def test_a_tree_a_thousand_levels_deep_is_reported() -> None:
 
 
 def test_the_table_shows_the_top_scopes_and_how_many_there_are_besides() -> None:
-    document = build_document(simple_run(), top=3)
+    document = build_document(observe(simple_run()), top=3)
     assert [scope.name for scope in document.scopes] == ["train_epoch", "Forward_Pass", "Backward_Pass"]
     assert document.scopes_not_shown == 6 + 1
     assert "7 more not shown" in render_terminal(simple_run(), top=3)
@@ -134,7 +143,7 @@ def test_the_table_shows_the_top_scopes_and_how_many_there_are_besides() -> None
 
 
 def test_the_headline_names_the_scope_with_the_most_time_of_its_own() -> None:
-    headline = build_document(simple_run(), top=20).headline
+    headline = build_document(observe(simple_run()), top=20).headline
     assert headline.hottest is not None
     assert headline.hottest.name == "Backward_Pass"
     assert headline.hottest_share == pytest.approx(0.3)
@@ -220,9 +229,11 @@ def test_at_most_is_explained_when_only_the_figures_shown_apart_have_it() -> Non
 def test_recursion_is_explained_where_it_occurs() -> None:
     nested = main_strand(node("f", None, [30 * MS]), node("f", 0, [10 * MS]))
     note = "a scope's total is of outermost calls; calls, avg to max are of all."
-    assert [mark for mark in build_document(run_of(nested, profiled_ns=S), top=20).marks if note in mark]
+    assert [
+        mark for mark in build_document(observe(run_of(nested, profiled_ns=S)), top=20).marks if note in mark
+    ]
     flat = main_strand(node("f", None, [30 * MS]), node("g", 0, [10 * MS]))
-    assert not build_document(run_of(flat, profiled_ns=S), top=20).marks
+    assert not build_document(observe(run_of(flat, profiled_ns=S)), top=20).marks
 
 
 def test_a_run_without_scopes_says_how_to_mark_them() -> None:
@@ -237,7 +248,7 @@ def test_what_is_unknown_is_called_unknown() -> None:
         startup_ns=None,
         machine=Machine(system="Linux", architecture="x86_64", logical_cores=8),
     )
-    facts = dict(build_document(run, top=20).facts)
+    facts = dict(build_document(observe(run), top=20).facts)
     assert facts["memory"] == "unknown"
     assert facts["processor"] == "model unknown, cores: unknown physical, 8 logical, unknown usable"
     assert facts["source"].startswith("unknown")
@@ -254,7 +265,7 @@ def test_shares_of_no_time_at_all_are_unknown() -> None:
 
 def test_the_source_is_named_with_its_commit_and_state() -> None:
     git = GitState(commit="abcdef0123456789", branch=None, dirty=False)
-    facts = dict(build_document(run_of(profiled_ns=S, git=git), top=20).facts)
+    facts = dict(build_document(observe(run_of(profiled_ns=S, git=git)), top=20).facts)
     assert facts["source"] == "commit abcdef012345, clean"
 
 
@@ -265,14 +276,14 @@ def test_the_cost_of_the_profiler_is_worked_out_before_the_readers_eyes() -> Non
 
 
 def test_the_python_recorder_is_named_with_what_to_do_about_it() -> None:
-    (line,) = [line for line in build_document(threaded_run(), top=20).cost if "recorder" in line]
+    (line,) = [line for line in build_document(observe(threaded_run()), top=20).cost if "recorder" in line]
     assert "C core is not available" in line
     assert "Install a C compiler" in line
 
 
 def test_losses_are_sentences_or_nothing_was_lost() -> None:
-    assert build_document(simple_run(), top=20).losses == ("Nothing was lost.",)
-    assert build_document(threaded_run(), top=20).losses == (
+    assert build_document(observe(simple_run()), top=20).losses == ("Nothing was lost.",)
+    assert build_document(observe(threaded_run()), top=20).losses == (
         "scopes: more than 20,000 places in the call tree (12,345 times).",
         "processes: child processes used 1.50 s of CPU time, not seen.",
     )

@@ -5,6 +5,7 @@ import pytest
 
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
+from tests.findings import no_findings
 from tests.report.sample_runs import (
     allocating_run,
     counted_run,
@@ -36,12 +37,12 @@ def run_named(name: str) -> Run:
 
 @every_run
 def test_the_terminal_report_looks_as_agreed(name: str, check_golden: Callable[[str, str], None]) -> None:
-    check_golden(f"{name}.txt", render_terminal(run_named(name)))
+    check_golden(f"{name}.txt", render_terminal(run_named(name), findings=no_findings()))
 
 
 @every_run
 def test_the_markdown_report_looks_as_agreed(name: str, check_golden: Callable[[str, str], None]) -> None:
-    check_golden(f"{name}.md", render_markdown(run_named(name)))
+    check_golden(f"{name}.md", render_markdown(run_named(name), findings=no_findings()))
 
 
 @every_run
@@ -52,21 +53,25 @@ def test_the_json_report_looks_as_agreed(name: str, check_golden: Callable[[str,
 def test_a_terminal_without_box_characters_gets_plain_ascii(
     check_golden: Callable[[str, str], None],
 ) -> None:
-    text = render_terminal(threaded_run(), ascii_only=True)
+    text = render_terminal(threaded_run(), ascii_only=True, findings=no_findings())
     assert text.isascii()
     check_golden("threaded-ascii.txt", text)
 
 
 @pytest.mark.parametrize("name", ["threaded", "layered"])
 def test_each_thread_by_itself_looks_as_agreed(name: str, check_golden: Callable[[str, str], None]) -> None:
-    check_golden(f"{name}-by-thread.txt", render_terminal(run_named(name), by_thread=True))
-    check_golden(f"{name}-by-thread.md", render_markdown(run_named(name), by_thread=True))
+    check_golden(
+        f"{name}-by-thread.txt", render_terminal(run_named(name), by_thread=True, findings=no_findings())
+    )
+    check_golden(
+        f"{name}-by-thread.md", render_markdown(run_named(name), by_thread=True, findings=no_findings())
+    )
 
 
 def test_a_narrow_terminal_gets_fewer_columns_and_is_told_which(
     check_golden: Callable[[str, str], None],
 ) -> None:
-    text = render_terminal(simple_run(), width=60)
+    text = render_terminal(simple_run(), width=60, findings=no_findings())
     assert "Not shown for want of width: p50, min" in text
     check_golden("simple-60-columns.txt", text)
 

@@ -12,6 +12,7 @@ from pyrometer.analysis.torch_results import build_torch_results
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.roofline_svg import NoPictureError, render_roofline_svg
+from tests.findings import no_findings
 from tests.limits import make_limits
 from tests.placed_runs import placed_run
 from tests.report.sample_runs import HOSTILE_NAMES
@@ -34,8 +35,9 @@ def named(run: Run, name: str) -> Run:
 
 
 def test_a_run_below_its_limits_looks_as_agreed(check_golden: Callable[[str, str], None]) -> None:
-    check_golden("roofline.txt", render_terminal(placed_run()))
-    check_golden("roofline.md", render_markdown(placed_run(), roofline_file="pictures/my roofline.svg"))
+    check_golden("roofline.txt", render_terminal(placed_run(), findings=no_findings()))
+    text = render_markdown(placed_run(), roofline_file="pictures/my roofline.svg", findings=no_findings())
+    check_golden("roofline.md", text)
     check_golden("roofline.json", render_json(placed_run()))
     check_golden("roofline.svg", picture_of(placed_run()))
 

@@ -14,6 +14,7 @@ from pyrometer.record.run import Loss, Outcome, Run
 from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
 from pyrometer.report.safe_text import shorten_middle
+from tests.findings import findings_named
 from tests.record.example_runs import make_allocations, make_counters
 from tests.report.sample_runs import (
     HOSTILE_NAMES,
@@ -95,7 +96,7 @@ def test_no_line_is_wider_than_asked_for(run: Run, width: int, ascii_only: bool)
 def test_whatever_the_names_no_line_is_too_wide_and_nothing_drives_the_terminal(
     name: str, width: int
 ) -> None:
-    text = render_terminal(run_with_name(name), width=width, by_thread=True)
+    text = render_terminal(run_with_name(name), width=width, by_thread=True, findings=findings_named(name))
     assert all(line.isprintable() and cell_len(line) <= width for line in text.split("\n"))
 
 
@@ -131,8 +132,8 @@ def test_markup_in_a_name_is_shown_not_obeyed() -> None:
 @example(name="---")
 @example(name="10. tenth")
 def test_whatever_the_names_markdown_holds_no_html_and_keeps_its_shape(name: str) -> None:
-    tokens = parse(render_markdown(run_with_name(name), by_thread=True))
-    plain = parse(render_markdown(run_with_name("plain"), by_thread=True))
+    tokens = parse(render_markdown(run_with_name(name), by_thread=True, findings=findings_named(name)))
+    plain = parse(render_markdown(run_with_name("plain"), by_thread=True, findings=findings_named("plain")))
     assert kinds_of(tokens) == kinds_of(plain)
 
 
@@ -176,5 +177,6 @@ def test_a_shortened_text_fits_and_keeps_both_ends(text: str, width: int) -> Non
 
 def test_a_name_of_a_million_characters_takes_one_line() -> None:
     for name in ("x" * 1_000_000, "\u0301" * 1_000_000, "\x1b" * 1_000_000):
-        assert len(render_terminal(run_with_name(name), by_thread=True)) < 30_000
-        assert len(render_markdown(run_with_name(name), by_thread=True)) < 50_000
+        findings = findings_named(name)
+        assert len(render_terminal(run_with_name(name), by_thread=True, findings=findings)) < 100_000
+        assert len(render_markdown(run_with_name(name), by_thread=True, findings=findings)) < 300_000

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from pyrometer.record.run import Run
 from pyrometer.record.samples import Function, NativeFunction, Observation, StackNode, StackSamples
 from pyrometer.report import render_json, render_markdown, render_terminal
+from tests.findings import no_findings
 from tests.record.example_runs import any_runs
 from tests.report.sample_runs import empty_run, simple_run
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
@@ -45,14 +46,16 @@ every_sampled_run = pytest.mark.parametrize("name", RUNS)
 
 @every_sampled_run
 def test_the_report_of_samples_looks_as_agreed(name: str, check_golden: Callable[[str, str], None]) -> None:
-    check_golden(f"{name}.txt", render_terminal(RUNS[name]()))
-    check_golden(f"{name}.md", render_markdown(RUNS[name]()))
+    check_golden(f"{name}.txt", render_terminal(RUNS[name](), findings=no_findings()))
+    check_golden(f"{name}.md", render_markdown(RUNS[name](), findings=no_findings()))
     check_golden(f"{name}.json", render_json(RUNS[name]()))
 
 
 def test_all_that_samples_say_looks_as_agreed(check_golden: Callable[[str, str], None]) -> None:
-    check_golden("sampled-functions.txt", render_terminal(sampled_run(), functions=True))
-    check_golden("sampled-120-columns.txt", render_terminal(sampled_run(), functions=True, width=120))
+    text = render_terminal(sampled_run(), functions=True, findings=no_findings())
+    check_golden("sampled-functions.txt", text)
+    wide = render_terminal(sampled_run(), functions=True, width=120, findings=no_findings())
+    check_golden("sampled-120-columns.txt", wide)
 
 
 def test_a_terminal_of_few_characters_gets_plain_ascii() -> None:

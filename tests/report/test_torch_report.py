@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from pyrometer.analysis.steps import build_groups
 from pyrometer.record.run import Run
 from pyrometer.report import render_markdown, render_terminal
+from tests.findings import findings_named, no_findings, training_findings
 from tests.report.sample_runs import MS, S
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
 from tests.report.torch_samples import group_of, large_torch_run, phases_named, torch_run_named
@@ -46,18 +47,18 @@ def units(figure: str) -> int:
 def test_the_terminal_report_of_a_torch_run_looks_as_agreed(
     name: str, check_golden: Callable[[str, str], None]
 ) -> None:
-    check_golden(f"{name}.txt", render_terminal(TORCH_RUNS[name]()))
+    check_golden(f"{name}.txt", render_terminal(TORCH_RUNS[name](), findings=no_findings()))
 
 
 @every_torch_run
 def test_the_markdown_report_of_a_torch_run_looks_as_agreed(
     name: str, check_golden: Callable[[str, str], None]
 ) -> None:
-    check_golden(f"{name}.md", render_markdown(TORCH_RUNS[name]()))
+    check_golden(f"{name}.md", render_markdown(TORCH_RUNS[name](), findings=no_findings()))
 
 
 def test_a_wide_terminal_gets_every_column_of_the_modules(check_golden: Callable[[str, str], None]) -> None:
-    text = render_terminal(TORCH_RUNS["training"](), width=140)
+    text = render_terminal(TORCH_RUNS["training"](), width=140, findings=no_findings())
     assert "Not shown" not in text
     check_golden("training-140-columns.txt", text)
 
@@ -201,8 +202,14 @@ def test_what_the_hooks_cost_is_part_of_the_profilers_own_cost() -> None:
 
 def test_advice_is_given_once_and_on_what_matters_where_room_is_short() -> None:
     run = TORCH_RUNS["training"]()
-    assert render_terminal(run).count("Likely: its own operations") == 1
-    assert render_markdown(run).count("Likely: its own operations") == 2
+    assert render_terminal(run, findings=no_findings()).count("Likely: its own operations") == 1
+    assert render_markdown(run, findings=no_findings()).count("Likely: its own operations") == 2
+
+
+def test_hotspots_leave_advice_to_findings_where_there_are_any() -> None:
+    text = render_terminal(TORCH_RUNS["training"](), findings=training_findings())
+    assert section(text, "Hotspots")[2].startswith("1. model.fc1")
+    assert "Likely:" not in text
 
 
 def test_markdown_has_the_tables_of_the_baseline() -> None:
@@ -232,7 +239,9 @@ def test_markdown_has_the_tables_of_the_baseline() -> None:
 def test_whatever_the_names_in_a_torch_run_no_line_is_too_wide_and_none_drives_the_terminal(
     name: str, width: int, ascii_only: bool
 ) -> None:
-    text = render_terminal(torch_run_named(name), width=width, ascii_only=ascii_only)
+    text = render_terminal(
+        torch_run_named(name), width=width, ascii_only=ascii_only, findings=findings_named(name)
+    )
     assert all(line.isprintable() and cell_len(line) <= width for line in text.split("\n"))
 
 
@@ -243,15 +252,15 @@ def test_whatever_the_names_in_a_torch_run_no_line_is_too_wide_and_none_drives_t
 @example(name="10. tenth")
 @example(name="other")
 def test_whatever_the_names_in_a_torch_run_markdown_holds_no_html_and_keeps_its_shape(name: str) -> None:
-    tokens = parse(render_markdown(torch_run_named(name)))
+    tokens = parse(render_markdown(torch_run_named(name), findings=findings_named(name)))
     plain = torch_run_named("plain", phases=phases_named(name))
-    assert kinds_of(tokens) == kinds_of(parse(render_markdown(plain)))
+    assert kinds_of(tokens) == kinds_of(parse(render_markdown(plain, findings=findings_named("plain"))))
 
 
 def test_names_of_a_million_characters_in_a_torch_run_take_a_line_each() -> None:
     for name in ("x" * 1_000_000, "\x1b" * 1_000_000):
-        assert len(render_terminal(torch_run_named(name))) < 40_000
-        assert len(render_markdown(torch_run_named(name))) < 100_000
+        assert len(render_terminal(torch_run_named(name), findings=findings_named(name))) < 100_000
+        assert len(render_markdown(torch_run_named(name), findings=findings_named(name))) < 300_000
 
 
 def test_a_run_of_steps_that_took_no_time_has_a_report() -> None:

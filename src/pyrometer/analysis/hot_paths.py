@@ -51,6 +51,11 @@ class HotPath:
     """Of ``cpu_ns``, what was in native code that the innermost function called."""
     native: Frame | None
     """The most frequent one of the native functions that are known by name; None without any."""
+    waiting_ns: int
+    """Besides ``cpu_ns``: what a thread did not run there."""
+    places: tuple[tuple[tuple[int, int] | None, int], ...]
+    """Where in torch's calls it ran (strand and node in ``Run.torch.calls``, None outside) and for how
+    much of ``cpu_ns``, most first."""
     share: Share | None
 
 
@@ -110,6 +115,7 @@ def find_hot_paths(stacks: Stacks, measure: Measure, *, most: int = MOST_PATHS) 
     chosen = heapq.nsmallest(most, summed, key=lambda head: (-summed[head].cpu_ns, head))
     shown = _most_frequent(heads, parts, set(chosen))
     natives = _natives(samples, heads, set(chosen))
+    places = _places(stacks, heads, set(chosen))
     rest_ns = sum(own.cpu_ns for own in summed.values()) - sum(summed[head].cpu_ns for head in chosen)
     return HotPaths(
         paths=tuple(
@@ -119,6 +125,8 @@ def find_hot_paths(stacks: Stacks, measure: Measure, *, most: int = MOST_PATHS) 
                 cpu_ns=summed[head].cpu_ns,
                 native_ns=summed[head].native_ns,
                 native=natives.get(head),
+                waiting_ns=summed[head].waiting_ns,
+                places=places[head],
                 share=measure.share(summed[head].cpu_ns),
             )
             for head in chosen
@@ -226,6 +234,21 @@ def _natives(samples: StackSamples, heads: Sequence[int], chosen: set[int]) -> d
             by_leaf[key] = by_leaf.get(key, 0) + seen.native
     ordered = sorted(by_leaf, key=lambda key: by_leaf[key])
     return {head: native_frame(samples, leaf) for head, leaf in ordered}
+
+
+def _places(
+    stacks: Stacks, heads: Sequence[int], chosen: set[int]
+) -> dict[int, tuple[tuple[tuple[int, int] | None, int], ...]]:
+    """For each chosen head the places in torch's calls it was met at."""
+    found: dict[int, dict[tuple[int, int] | None, int]] = {head: {} for head in chosen}
+    for seen in stacks.samples.observations:
+        met = found.get(heads[seen.stack])
+        if met is not None:
+            met[seen.call] = met.get(seen.call, 0) + seen.cpu_ns
+    return {
+        head: tuple(sorted(met.items(), key=lambda entry: (-entry[1], entry[0] or (-1, -1))))
+        for head, met in found.items()
+    }
 
 
 def _has_name(samples: StackSamples, leaf: int | None) -> bool:

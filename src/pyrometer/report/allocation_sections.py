@@ -33,11 +33,15 @@ _TWICE = "Scopes count the same bytes as phases and modules do, once more."
 
 
 def build_allocation_sections(
-    results: AllocationResults | None, style: Style, *, top: int
+    results: AllocationResults | None, style: Style, *, top: int, top_lines: int | None = None
 ) -> Iterator[Section]:
-    """Nothing where nothing was counted: that is a loss, or was asked for."""
+    """Nothing where nothing was counted: that is a loss, or was asked for.
+
+    ``top_lines`` is how many lines, and operations by what they held, there are at most.
+    """
     if results is None:
         return
+    most_held = min(top_lines or top, _MOST_HELD)
     blocks: list[Block] = [Pairs(rows=tuple(_totals(results)))]
     if results.process.phases:
         blocks.append(_phases(results.process.phases, style))
@@ -56,12 +60,12 @@ def build_allocation_sections(
         yield Section(
             title="Memory of modules and scopes",
             blocks=(
-                _held(held[: min(top, _MOST_HELD)], style),
-                *notes([_HELD, *_not_shown(len(held[min(top, _MOST_HELD) :]), "operation")]),
+                _held(held[:most_held], style),
+                *notes([_HELD, *_not_shown(len(held[most_held:]), "operation")]),
             ),
         )
     if results.lines:
-        yield _lines(results, style, top=min(top, _MOST_LINES))
+        yield _lines(results, style, top=min(top_lines or top, _MOST_LINES))
 
 
 def _totals(results: AllocationResults) -> Iterator[tuple[str, str]]:

@@ -80,6 +80,13 @@ class Bullets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A list whose order matters."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
     """Labels, and beside each its text."""
 
@@ -101,7 +108,26 @@ class Checklist:
     items: tuple[tuple[bool | None, str], ...]
 
 
-Block = Table | Lines | Bullets | Pairs | Code | Checklist
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A title inside a section."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture in a file of its own; where there are none, nothing."""
+
+    text: str
+    """What it shows."""
+    target: str
+    """The file, as seen from the report."""
+    opens: bool = False
+    """Whether there is more to it when it is opened by itself."""
+
+
+Block = Table | Lines | Bullets | Numbered | Pairs | Code | Checklist | Heading | Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +136,16 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...]
+
+
+def together(title: str, sections: Iterable[Section]) -> Section:
+    """Sections as one, each below a heading of its own."""
+    return Section(
+        title=title,
+        blocks=tuple(
+            block for section in sections for block in (Heading(text=section.title), *section.blocks)
+        ),
+    )
 
 
 def without_unknown_columns(table: Table, unknown: Collection[str]) -> Table:

@@ -1,18 +1,21 @@
 """What a report says, before any renderer decides how it looks.
 
-One pure step from a Run. A renderer lays out and formats these values and computes none.
+One pure step from what a run says. A renderer lays out and formats these values and computes none.
 """
 
 from dataclasses import dataclass
 
-from pyrometer.analysis.allocations import AllocationResults, build_allocations
+from pyrometer.analysis.allocations import AllocationResults
 from pyrometer.analysis.call_tree import merge_strands
-from pyrometer.analysis.counters import CounterResults, build_counter_results
+from pyrometer.analysis.counters import CounterResults
+from pyrometer.analysis.findings.find import find
+from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.memory import MemoryResult
+from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.results import build_thread_results, largest_first
-from pyrometer.analysis.sample_results import SampleResults, build_sample_results
+from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
-from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
+from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Run
 from pyrometer.report import wording
 from pyrometer.report.tree_rows import TreeRow, build_thread_rows, build_tree_rows
@@ -38,15 +41,8 @@ class Document:
     """Everything a report shows, in the order it shows it."""
 
     headline: Headline
-    torch: TorchResults | None
-    """None when the program did not use PyTorch."""
-    memory: MemoryResult | None
-    allocations: AllocationResults | None
-    """None when they were not counted."""
-    counters: CounterResults | None
-    """None when nothing was to be counted."""
-    samples: SampleResults | None
-    """None when no stacks were sampled."""
+    observed: Observed
+    findings: Findings
     by_thread: tuple[TreeRow, ...]
     """Each thread with its own tree; nothing unless it was asked for."""
     by_thread_notes: tuple[str, ...]
@@ -71,6 +67,36 @@ class Document:
     facts: tuple[tuple[str, str], ...]
 
     @property
+    def run(self) -> Run:
+        """What it is all about."""
+        return self.observed.run
+
+    @property
+    def torch(self) -> TorchResults | None:
+        """None when the program did not use PyTorch."""
+        return self.observed.torch
+
+    @property
+    def memory(self) -> MemoryResult | None:
+        """None when it was not recorded."""
+        return self.observed.memory
+
+    @property
+    def allocations(self) -> AllocationResults | None:
+        """None when they were not counted."""
+        return self.observed.allocations
+
+    @property
+    def counters(self) -> CounterResults | None:
+        """None when nothing was to be counted."""
+        return self.observed.counters
+
+    @property
+    def samples(self) -> SampleResults | None:
+        """None when no stacks were sampled."""
+        return self.observed.samples
+
+    @property
     def share_is_known(self) -> bool:
         """Whether any time was profiled that there could be shares of."""
         return self.headline.profiled_ns > 0
@@ -82,10 +108,15 @@ class Document:
         return not self.scopes and not sampled and (self.torch is None or self.torch.main is None)
 
 
-def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
-    """What a report of this run says, with the ``top`` largest scopes and threads."""
+def build_document(
+    observed: Observed, *, top: int, by_thread: bool = False, findings: Findings | None = None
+) -> Document:
+    """What a report of this run says, with the ``top`` largest scopes and threads.
+
+    ``findings`` spares looking for them again.
+    """
+    run = observed.run
     merged = merge_strands(run)
-    torch = build_torch_results(run)
     summaries = summarize_tree(merged.tree)
     # Only when asked for: the threads' trees take as long to build as the whole one.
     threads = largest_first(build_thread_results(run, merged)) if by_thread else ()
@@ -97,11 +128,8 @@ def build_document(run: Run, *, top: int, by_thread: bool = False) -> Document:
     most_tree_scopes = 2 * top
     return Document(
         headline=_build_headline(run, summaries),
-        torch=torch,
-        memory=build_memory_results(run, None if torch is None else torch.main),
-        allocations=build_allocations(run),
-        counters=build_counter_results(run.counters),
-        samples=build_sample_results(run),
+        observed=observed,
+        findings=find(observed) if findings is None else findings,
         by_thread=build_thread_rows(threads, most_threads=top, most_scopes=most_tree_scopes),
         by_thread_notes=wording.describe_threads(threads[:top]),
         scopes=scopes,

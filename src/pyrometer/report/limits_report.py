@@ -7,7 +7,7 @@ import msgspec
 from pyrometer.record.limits import ACCESSES, ARITHMETIC, PRECISIONS, PRODUCT_PRECISIONS, Latency, Limits
 from pyrometer.report.blocks import Bullets, Column, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import UNKNOWN_CELL
-from pyrometer.report.markdown import sections_as_markdown
+from pyrometer.report.markdown_blocks import sections_as_markdown
 from pyrometer.report.page import Page
 from pyrometer.report.screen import DEFAULT_WIDTH
 from pyrometer.units import (

@@ -4,7 +4,20 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyrometer.report.blocks import Block, Bullets, Checklist, Code, Column, Lines, Pairs, Row, Section, Table
+from pyrometer.report.blocks import (
+    Block,
+    Bullets,
+    Checklist,
+    Code,
+    Column,
+    Heading,
+    Lines,
+    Numbered,
+    Pairs,
+    Row,
+    Section,
+    Table,
+)
 from pyrometer.report.safe_text import for_terminal, shorten_middle, visible
 
 if TYPE_CHECKING:
@@ -160,12 +173,18 @@ class Page:
             yield from (self.paragraph(line, style=block.emphasis.value) for line in block.lines)
         elif isinstance(block, Bullets):
             yield self.bullets(block.lines)
+        elif isinstance(block, Numbered):
+            yield from (
+                self.paragraph(f"{number}. {line}") for number, line in enumerate(block.lines, start=1)
+            )
         elif isinstance(block, Pairs):
             yield self.pairs(block.rows, gap=2, label_style="dim")
         elif isinstance(block, Checklist):
             yield self.pairs((("[x]" if met else "[ ]", text) for met, text in block.items), gap=1)
         elif isinstance(block, Code):
             yield from (self.paragraph(f"    {line}") for line in block.lines)
+        elif isinstance(block, Heading):
+            yield self.paragraph(block.text, style="bold")
 
     def render(self, content: Iterable["RenderableType"]) -> str:
         """The content as text, without blanks at the ends of lines."""

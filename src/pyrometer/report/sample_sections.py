@@ -25,12 +25,13 @@ from pyrometer.report.blocks import (
 from pyrometer.report.cells import UNKNOWN_CELL, Style
 from pyrometer.units import format_count
 
-FEW_FUNCTIONS = 10
+FEW_FUNCTIONS = 8
 FEW_PATHS = 3
 FEW_NATIVES = 5
-FEW_OUTSIDE = 5
+FEW_OUTSIDE = 3
 MOST_OUTSIDE = 20
 MOST_PATHS = 10
+FEW_SPLITS = 6
 MOST_SPLITS = 8
 
 _Row = TypeVar("_Row", SampledFunction, SampledLine)
@@ -94,23 +95,26 @@ def build_sample_sections(
 
 def _time(results: SampleResults, style: Style, *, whole: bool) -> Section:
     blocks: list[Block] = []
+    few = MOST_SPLITS if whole else FEW_SPLITS
     if results.phases:
-        blocks.append(_split_table("phase", results.phases, results.overall, style))
+        blocks.append(_split_table("phase", results.phases, results.overall, style, most=few))
     if results.modules and whole:
-        blocks.append(_split_table("module", results.modules, results.overall, style))
+        blocks.append(_split_table("module", results.modules, results.overall, style, most=few))
     if results.scopes and (whole or not results.phases):
-        blocks.append(_split_table("scope", results.scopes, results.overall, style))
+        blocks.append(_split_table("scope", results.scopes, results.overall, style, most=few))
     if not blocks or (whole and len(results.threads) > 1):
-        blocks.append(_split_table("thread", results.threads, results.overall, style))
+        blocks.append(_split_table("thread", results.threads, results.overall, style, most=few))
     return Section(
         title=f"Where the time goes, from {format_count(results.samples, 'sample')}",
         blocks=(*blocks, *notes(sample_wording.describe_sampling(results))),
     )
 
 
-def _split_table(names: str, splits: Sequence[TimeSplit], overall: TimeSplit, style: Style) -> Table:
-    shown = list(splits[:MOST_SPLITS])
-    others = splits[MOST_SPLITS:]
+def _split_table(
+    names: str, splits: Sequence[TimeSplit], overall: TimeSplit, style: Style, *, most: int
+) -> Table:
+    shown = list(splits[:most])
+    others = splits[most:]
     if others:
         rest = sum((split.parts for split in others[1:]), others[0].parts)
         shown.append(TimeSplit(name=f"{len(others):,} others", parts=rest))

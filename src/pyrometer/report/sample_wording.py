@@ -86,9 +86,14 @@ def place(file: str, line: int | None) -> str:
     return name if line is None else f"{name}:{line}"
 
 
-def describe_path(path: HotPath) -> str:
+def describe_stack(frames: Sequence[PathFrame]) -> str:
     """A stack in a line, outermost first; frames of libraries between the program's own are counted."""
-    stack = " → ".join(_shortened(path.frames))
+    return " → ".join(_shortened(frames))
+
+
+def describe_path(path: HotPath) -> str:
+    """A stack in a line, with how much of its time is in native code."""
+    stack = describe_stack(path.frames)
     if not path.native_ns:
         return stack
     native = f"{format_share(path.native_ns / path.cpu_ns)} native"

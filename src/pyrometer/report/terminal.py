@@ -1,117 +1,128 @@
 """The report for a terminal: no line is wider than asked for, no row is wrapped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyrometer.analysis.scope_table import ScopeSummary
+from pyrometer.analysis.findings.model import Findings
+from pyrometer.analysis.observed import observe
 from pyrometer.record.run import Run
-from pyrometer.report import wording
 from pyrometer.report.allocation_sections import build_allocation_sections
-from pyrometer.report.blocks import (
-    Block,
-    Bullets,
-    Emphasis,
-    Lines,
-    Pairs,
-    Row,
-    Section,
-    Table,
-    columns_of,
-    notes,
-)
-from pyrometer.report.cells import COMPACT, apart_cells, hottest_amount, scope_cells, tree_cells
+from pyrometer.report.blocks import Bullets, Pairs, Section
+from pyrometer.report.cells import COMPACT, hottest_amount
 from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document, Headline, build_document
+from pyrometer.report.findings_section import MOST_ON_TERMINAL, build_findings_section
 from pyrometer.report.page import Page
 from pyrometer.report.sample_sections import build_sample_sections
+from pyrometer.report.scope_sections import PARALLEL_MARK, build_scope_sections, mark
 from pyrometer.report.screen import DEFAULT_WIDTH
-from pyrometer.report.torch_sections import build_torch_sections
+from pyrometer.report.torch_hotspots import build_hotspot_section
+from pyrometer.report.torch_sections import build_flow_sections, build_model_sections
+from pyrometer.report.torch_steps import build_step_sections
 from pyrometer.report.torch_wording import describe_headline
-from pyrometer.report.tree_rows import RowKind, TreeRow
 from pyrometer.units import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-PARALLEL_MARK = " ∥"
+__all__ = ["PARALLEL_MARK", "render_terminal"]
 
 _NARROWEST = 40
 _SHORTEST_NAME = 16
-# Dropped from the left when not even short names leave room for all columns.
-_DROPPED_FIRST = ("allocated", "p50", "min", "avg", "p95", "max", "self")
-_EMPHASES = {RowKind.SCOPE: Emphasis.NONE, RowKind.THREAD: Emphasis.STRONG}
 
 
 def render_terminal(
     run: Run,
     *,
-    top: int = 20,
+    top: int | None = None,
     by_thread: bool = False,
     functions: bool = False,
     width: int | None = None,
     color: bool = False,
     ascii_only: bool = False,
+    findings: Findings | None = None,
 ) -> str:
     """The report as text of at most ``width`` columns (80 unless told, 40 at least).
 
-    ``by_thread`` adds the ``top`` largest threads, each with its own tree; ``functions`` all that
-    stack samples say: ``top`` functions, lines, and more call stacks. Text from the run is
-    shown, never interpreted: neither rich's markup nor escape sequences.
+    ``top`` is how many rows its tables have at most; without it the 20 largest scopes and fewer of
+    what is seldom read. ``by_thread`` adds the ``top`` largest threads, each with its own tree;
+    ``functions`` all that stack samples say: ``top`` functions, lines, and more call stacks.
+    ``findings`` spares looking for them. Text from the run is shown, never interpreted: neither
+    rich's markup nor escape sequences.
     """
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
-    document = build_document(run, top=top, by_thread=by_thread)
-    return page.render(_content(document, page, top=top, functions=functions))
+    most = _Most.of(top)
+    document = build_document(observe(run), top=most.scopes, by_thread=by_thread, findings=findings)
+    return page.render(_content(document, page, most=most, functions=functions))
 
 
-def tree_table(rows: Sequence[TreeRow]) -> Table:
-    """A tree of scopes with its figures."""
-    cells = [tree_cells(row, COMPACT) for row in rows]
-    return Table(
-        columns=columns_of(cells[0]),
-        rows=tuple(
-            Row(
-                name=row.name,
-                guide=row.guide,
-                mark=_mark(parallel=row.parallel),
-                cells=tuple(row_cells.values()),
-                emphasis=_EMPHASES.get(row.kind, Emphasis.FAINT),
-            )
-            for row, row_cells in zip(rows, cells, strict=True)
-        ),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Most:
+    """How many rows parts of the report have at most."""
+
+    scopes: int = 20
+    modules: int = 10
+    placed: int = 3
+    operators: int = 6
+    allocations: int = 5
+    lines: int = 3
+    counted: int = 8
+    findings: int = MOST_ON_TERMINAL
+    functions: int = 20
+
+    @classmethod
+    def of(cls, top: int | None) -> "_Most":
+        """So many of everything; fewer of what is seldom read, unless told."""
+        if top is None:
+            return cls()
+        return cls(
+            scopes=top,
+            modules=top,
+            placed=top,
+            operators=top,
+            allocations=top,
+            lines=top,
+            counted=top,
+            findings=max(top, MOST_ON_TERMINAL),
+            functions=top,
+        )
 
 
-def _content(document: Document, page: Page, *, top: int, functions: bool) -> Iterator["RenderableType"]:
+def _content(document: Document, page: Page, *, most: _Most, functions: bool) -> Iterator["RenderableType"]:
     yield page.paragraph(_headline(document, page), style="bold")
-    for section in _sections(document, top=top, functions=functions):
+    yield page.paragraph(document.findings.verdict)
+    for section in _sections(document, most=most, functions=functions):
         yield from page.section(section)
 
 
-def _sections(document: Document, *, top: int, functions: bool) -> Iterator[Section]:
-    if document.torch is not None:
-        yield from build_torch_sections(document.torch, document.memory, COMPACT, top=top)
+def _sections(document: Document, *, most: _Most, functions: bool) -> Iterator[Section]:
+    torch, found = document.torch, bool(document.findings.found)
+    findings = build_findings_section(document.findings, most=most.findings)
+    if torch is not None:
+        yield from build_step_sections(torch)
+    leads = torch is not None or found
+    if leads:
+        yield findings
+    if torch is not None:
+        hotspots = build_hotspot_section(torch.hotspots, COMPACT, advised=not found)
+        yield from () if hotspots is None else (hotspots,)
+        yield from build_model_sections(
+            torch, COMPACT, top=most.modules, top_placed=most.placed, top_operators=most.operators
+        )
+        yield from build_flow_sections(torch, document.memory, COMPACT)
     if document.samples is not None:
-        yield from build_sample_sections(document.samples, COMPACT, top=top, whole=functions)
-    if document.by_thread:
-        yield _by_thread(document)
-    if document.scopes:
-        yield _scopes(document)
-        yield Section(title="Tree, by total time", blocks=(tree_table(document.tree),))
-        if document.apart:
-            yield _apart(document)
-        numbered = tuple(f"{number}. {line}" for number, line in enumerate(document.how_to_read, start=1))
-        yield Section(title="How to read it", blocks=(Lines(lines=numbered),))
-    elif document.asks_for_marks:
-        yield Section(title="Scopes", blocks=(Lines(lines=_how_to_mark()),))
-    yield from build_allocation_sections(document.allocations, COMPACT, top=top)
-    yield from build_counter_sections(document.counters, COMPACT, top=top)
+        yield from build_sample_sections(document.samples, COMPACT, top=most.functions, whole=functions)
+    yield from build_scope_sections(document, COMPACT, explained=not found)
+    if not leads:
+        yield findings
+    yield from build_allocation_sections(
+        document.allocations, COMPACT, top=most.allocations, top_lines=most.lines
+    )
+    yield from build_counter_sections(document.counters, COMPACT, top=most.counted)
     yield Section(title="The profiler's own cost", blocks=(Bullets(lines=document.cost),))
     yield Section(title="Losses", blocks=(Bullets(lines=document.losses),))
     yield Section(title="Machine and software", blocks=(Pairs(rows=document.facts),))
-
-
-def _how_to_mark() -> tuple[str, ...]:
-    return (wording.NO_SCOPES, *(f"    {line}" for line in wording.HOW_TO_MARK))
 
 
 def _headline(document: Document, page: Page) -> str:
@@ -130,61 +141,5 @@ def _scopes_headline(headline: Headline, start: str, page: Page) -> str:
     start += "most self: "
     amount = hottest_amount(headline)
     room = max(page.width - len(page.clean(f"{start} {amount}")), _SHORTEST_NAME)
-    hottest = page.shorten(headline.hottest.name, room, mark=_mark(parallel=headline.hottest.parallel))
+    hottest = page.shorten(headline.hottest.name, room, mark=mark(parallel=headline.hottest.parallel))
     return f"{start}{hottest} {amount}"
-
-
-def _by_thread(document: Document) -> Section:
-    profiled = format_duration(document.headline.profiled_ns)
-    return Section(
-        title=f"Threads, by total time (% of the {profiled} profiled)",
-        blocks=(tree_table(document.by_thread), *notes(document.by_thread_notes)),
-    )
-
-
-def _scopes(document: Document) -> Section:
-    profiled = format_duration(document.headline.profiled_ns)
-    table = _scope_table(
-        document.scopes,
-        [scope_cells(document, scope, COMPACT) for scope in document.scopes],
-        hottest=document.headline.hottest,
-    )
-    return Section(
-        title=f"Scopes, by total time (% of the {profiled} profiled)",
-        blocks=(table, *_not_shown(document.scopes_not_shown), *notes(document.marks)),
-    )
-
-
-def _apart(document: Document) -> Section:
-    table = _scope_table(
-        document.apart, [apart_cells(document, scope, COMPACT) for scope in document.apart], hottest=None
-    )
-    return Section(
-        title="Shown apart",
-        blocks=(table, *_not_shown(document.apart_not_shown), *notes(document.apart_notes)),
-    )
-
-
-def _scope_table(
-    scopes: Sequence[ScopeSummary], cells: Sequence[dict[str, str]], *, hottest: ScopeSummary | None
-) -> Table:
-    return Table(
-        columns=columns_of(cells[0], dropped_first=_DROPPED_FIRST),
-        rows=tuple(
-            Row(
-                name=scope.name,
-                mark=_mark(parallel=scope.parallel),
-                cells=tuple(row.values()),
-                emphasis=Emphasis.STRONG if scope is hottest else Emphasis.NONE,
-            )
-            for scope, row in zip(scopes, cells, strict=True)
-        ),
-    )
-
-
-def _not_shown(count: int) -> tuple[Block, ...]:
-    return notes([f"{count:,} more not shown (see --top)."] if count else [])
-
-
-def _mark(*, parallel: bool) -> str:
-    return PARALLEL_MARK if parallel else ""

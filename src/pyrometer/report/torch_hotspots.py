@@ -1,4 +1,4 @@
-"""Hotspots with what to do about them, and what is efficient already."""
+"""Hotspots with what to do about them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,11 +8,9 @@ from pyrometer.analysis.hotspots import (
     Hotspot,
     HotspotKind,
     Priority,
-    Strength,
 )
-from pyrometer.report.blocks import Block, Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
+from pyrometer.report.blocks import Column, Emphasis, Row, Section, Table, notes
 from pyrometer.report.cells import Style
-from pyrometer.report.torch_wording import sentence
 from pyrometer.units import format_duration
 
 _COLUMNS = (
@@ -29,24 +27,22 @@ _RULE = (
 
 
 def build_hotspot_section(
-    hotspots: Sequence[Hotspot], strengths: Sequence[Strength], style: Style
+    hotspots: Sequence[Hotspot], style: Style, *, advised: bool = True
 ) -> Section | None:
-    """The hotspots by rank; None when there is neither one nor a strength.
+    """The hotspots by rank; None when there is none.
 
     Where room is short, advice is given once, on the first three, and none on what has little share.
+    Without ``advised`` there is none at all: findings say what to try, from evidence.
     """
-    blocks: tuple[Block, ...] = ()
-    if hotspots:
-        rows = tuple(_rows(hotspots, style))
-        table = Table(names="hotspot", columns=_COLUMNS, rows=rows, details="likely causes, and what to try")
-        blocks += (table, *notes([_RULE]))
-    if strengths:
-        lines = tuple(f"{sentence(strength.text)}." for strength in strengths)
-        blocks += (Lines(lines=("Good already:",)), Bullets(lines=lines))
-    return Section(title="Hotspots", blocks=blocks) if blocks else None
+    if not hotspots:
+        return None
+    rows = tuple(_rows(hotspots, style, advised=advised))
+    details = "likely causes, and what to try" if advised else ""
+    table = Table(names="hotspot", columns=_COLUMNS, rows=rows, details=details)
+    return Section(title="Hotspots", blocks=(table, *notes([_RULE])))
 
 
-def _rows(hotspots: Sequence[Hotspot], style: Style) -> Iterator[Row]:
+def _rows(hotspots: Sequence[Hotspot], style: Style, *, advised: bool) -> Iterator[Row]:
     given: set[tuple[str, ...]] = set()
     for hotspot in hotspots:
         advice = tuple(_advice(hotspot))
@@ -61,7 +57,7 @@ def _rows(hotspots: Sequence[Hotspot], style: Style) -> Iterator[Row]:
                 hotspot.priority.value,
             ),
             emphasis=Emphasis.STRONG if hotspot.priority is Priority.HIGH else Emphasis.NONE,
-            details=() if spared and not style.wordy else advice,
+            details=() if not advised or (spared and not style.wordy) else advice,
         )
 
 

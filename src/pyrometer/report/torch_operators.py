@@ -52,7 +52,7 @@ def build_operator_sections(
         )
         yield Section(
             title=f"Operators, by time of their own in {format_count(window.steps, 'step')}",
-            blocks=(without_unknown_columns(table, _UNKNOWN), *notes(_notes(window, operators))),
+            blocks=(without_unknown_columns(table, _UNKNOWN), *notes(_notes(window, operators, style))),
         )
 
 
@@ -146,15 +146,16 @@ def _details(operator: OperatorRow) -> Iterator[str]:
         yield f"For: {named}."
 
 
-def _notes(window: OperatorTable, operators: OperatorResults) -> Iterator[str]:
+def _notes(window: OperatorTable, operators: OperatorResults, style: Style) -> Iterator[str]:
     last = window.first_step + window.steps - 1
     steps = f"Steps {window.first_step:,} to {last:,}" if window.steps > 1 else f"Step {last:,}"
     slower = "" if window.slowdown is None else f", {format_figure(window.slowdown)} × one outside the window"
     yield f"{steps} ({window.kind}, {short(window.label)}): {format_duration(window.step_ns)} a step{slower}."
     if window.steps < operators.asked_steps:
         yield f"The window closed early: {format_count(operators.asked_steps, 'step')} had been asked for."
-    yield "Self times and what is in no operator make up the steps; totals hold the operators called inside."
-    if any(row.flops_per_step is not None for row in window.rows):
+    if style.wordy:
+        yield "Self times and what is in no operator make up the steps; totals hold operators called inside."
+    if style.wordy and any(row.flops_per_step is not None for row in window.rows):
         yield "FLOPs by torch's formulas, and input bytes, from the inputs of one step before the window."
     if operators.left_out_steps:
         left_out = format_count(operators.left_out_steps, "step")

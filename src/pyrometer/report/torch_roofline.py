@@ -37,8 +37,10 @@ def build_roofline_section(roofline: Roofline | None, style: Style, *, top: int)
     steps = [] if roofline.step is None else [roofline.step]
     shown = [one for one in (*steps, *roofline.phases) if one.bound is not Bound.NOT_PLACED]
     operators = [one for one in roofline.operators if one.bound is not Bound.NOT_PLACED]
-    rows = tuple(_row(one, style) for one in (*shown, *modules[:top], *operators[:_MOST_OPERATORS]))
-    lines = (*_explain(roofline, roofline.roofs, rows), *_not_shown(len(modules[top:])))
+    rows = tuple(
+        _row(one, style) for one in (*shown, *modules[:top], *operators[: min(top, _MOST_OPERATORS)])
+    )
+    lines = (*_explain(roofline, roofline.roofs, rows, style), *_not_shown(len(modules[top:])))
     table = (Table(names="", columns=_COLUMNS, rows=rows),) if rows else ()
     return Section(
         title=ROOFLINE_TITLE, blocks=(Lines(lines=(describe_roofs(roofline.roofs),)), *table, *notes(lines))
@@ -85,7 +87,7 @@ def _figure(value: float) -> str:
     return three_digits(value) if value else "0"
 
 
-def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row]) -> Iterator[str]:
+def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row], style: Style) -> Iterator[str]:
     placed = roofline.placed
     yield (
         "FLOPs by formula; bytes are the least there are to move: inputs, parameters, outputs, each once. "
@@ -111,7 +113,9 @@ def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row]) -> Iterator[
         yield "The limits were measured beside something else, and may be higher: pyrometer limits --fresh"
     if not rows:
         yield "Nothing could be placed."
-    yield from _not_placed((*roofline.phases, *roofline.modules, *roofline.operators))
+    # Most operators have no formula, which is no news where room is short.
+    operators = roofline.operators if style.wordy else ()
+    yield from _not_placed((*roofline.phases, *roofline.modules, *operators))
 
 
 def _not_placed(placed: Iterable[Placed]) -> Iterator[str]:

@@ -20,33 +20,41 @@ from pyrometer.report.blocks import (
 from pyrometer.report.cells import UNKNOWN_CELL, Style, write_known
 from pyrometer.report.sparkline import sparkline
 from pyrometer.report.torch_generation import build_generation_section
-from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_modules import build_module_section
 from pyrometer.report.torch_operators import build_operator_sections
 from pyrometer.report.torch_roofline import build_roofline_section
-from pyrometer.report.torch_steps import build_step_sections, build_warmup_section
+from pyrometer.report.torch_steps import build_warmup_section
 from pyrometer.report.torch_wording import format_figure, sentence
 from pyrometer.units import format_count, format_duration, format_share
 
 
-def build_torch_sections(
-    results: TorchResults, memory: MemoryResult | None, style: Style, *, top: int
+def build_model_sections(
+    results: TorchResults,
+    style: Style,
+    *,
+    top: int,
+    top_placed: int | None = None,
+    top_operators: int | None = None,
 ) -> Iterator[Section]:
-    """Phases, hotspots, modules, roofline, operators, loading, generation, memory, warm-up, compilation."""
-    yield from build_step_sections(results)
+    """What the model is made of and does: modules, roofline, operators."""
     for section in (
-        build_hotspot_section(results.hotspots, results.strengths, style),
         build_module_section(results.modules, style, top=top),
-        build_roofline_section(results.roofline, style, top=top),
+        build_roofline_section(results.roofline, style, top=top_placed or top),
     ):
         if section is not None:
             yield section
-    yield from build_operator_sections(results.operators, style, top=top)
+    yield from build_operator_sections(results.operators, style, top=top_operators or top)
+
+
+def build_flow_sections(
+    results: TorchResults, memory: MemoryResult | None, style: Style
+) -> Iterator[Section]:
+    """What goes in and comes out, and what it takes to get going: loading, generation, memory, warm-up."""
     if results.loaders:
         yield _loading(results.loaders, style)
     for generation in results.generations:
         yield build_generation_section(generation, style)
-    yield _memory(results, memory)
+    yield build_memory_section(results, memory)
     warmup = build_warmup_section(results)
     if warmup is not None:
         yield warmup
@@ -78,7 +86,7 @@ def _loading(loaders: Sequence[LoaderResult], style: Style) -> Section:
                 write_known(loader.transform_ns_per_batch, style.duration),
                 write_known(loader.collate_ns_per_batch, style.duration),
             ),
-            details=(_describe_loader(loader),),
+            details=(describe_loader(loader),),
         )
         for loader in loaders
     )
@@ -86,7 +94,8 @@ def _loading(loaders: Sequence[LoaderResult], style: Style) -> Section:
     return Section(title="Data loading, per batch", blocks=(without_unknown_columns(table, (UNKNOWN_CELL,)),))
 
 
-def _describe_loader(loader: LoaderResult) -> str:
+def describe_loader(loader: LoaderResult) -> str:
+    """Who waits for whom, with the figures behind it."""
     parts = [sentence(loader.verdict.value)]
     if loader.ready_share is not None:
         queue = (
@@ -103,7 +112,8 @@ def _describe_loader(loader: LoaderResult) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _memory(results: TorchResults, memory: MemoryResult | None) -> Section:
+def build_memory_section(results: TorchResults, memory: MemoryResult | None) -> Section:
+    """Peak, growth and the GPU's."""
     rows = [("host", torch_wording.describe_host_memory(memory))]
     if memory is not None and memory.series:
         rows.append(("over time", sparkline(memory.series)))
