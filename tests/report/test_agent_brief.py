@@ -13,6 +13,7 @@ from pyrometer.record.run import Loss, Outcome, Run
 from pyrometer.report.agent_brief import MOST_LINES, render_brief_for_agents
 from tests.findings import findings_named, make_finding, make_findings, no_findings, training_findings
 from tests.report.sample_runs import HOSTILE_NAMES, empty_run, hostile_run, simple_run, wide_run
+from tests.report.test_sample_report import run_named as sampled_run_named
 from tests.report.torch_samples import large_torch_run, torch_run_named
 from tests.sampled_runs import STACKS, THREADS, stack_samples, with_samples
 from tests.targets import judged
@@ -78,6 +79,20 @@ def test_functions_have_their_file_and_line_and_how_sure_they_are() -> None:
     assert "of the CPU time, torch" in first
 
 
+def test_the_programs_own_functions_are_named_by_what_they_lead_to() -> None:
+    lines = brief_of(sampled_run(), no_findings()).splitlines()
+    start = lines.index("## The program's own functions, with all they call")
+    first, second = lines[start + 2 : start + 4]
+    assert first.startswith("- `train` at `/home/ada/train.py:10`: ")
+    assert second.startswith("- `step` at ")
+    assert not any("`<module>`" in line for line in lines)
+
+
+def test_operators_are_asked_for_again_where_they_were_asked_for() -> None:
+    text = brief_of(TORCH_RUNS["operators"](), no_findings())
+    assert "`pyrometer run -o after.json --ops 5 train.py --epochs 3`" in text
+
+
 def test_what_cannot_be_concluded_is_said() -> None:
     run = msgspec.structs.replace(
         training_run(),
@@ -133,6 +148,9 @@ def test_targets_stand_in_it() -> None:
     check_size(text)
     assert "- not met: throughput (samples a second, in the main group of steps): above 20,000" in text
     assert "- and 4 more, in the full report" in text
+    [result] = [judged(training_run(), "throughput", "2x")]
+    text = render_brief_for_agents(observe(training_run()), no_findings(), [result])
+    assert "- to be reached: throughput" in text
 
 
 @pytest.mark.parametrize("name", list(TORCH_RUNS))
@@ -154,6 +172,14 @@ def test_generation_is_checked_by_its_tokens() -> None:
 
 # Names.
 
+TITLES = {
+    "## Findings, largest possible gain first",
+    "## Functions with most CPU time of their own",
+    "## The program's own functions, with all they call",
+    "## What cannot be concluded from this run",
+    "## Rules",
+}
+
 
 def kinds_of(markdown: str) -> list[str]:
     """What the text is made of, the words themselves left out."""
@@ -164,14 +190,23 @@ def kinds_of(markdown: str) -> list[str]:
     return kinds
 
 
+def run_named(name: str) -> Run:
+    """Everything in it has this name, the sampled functions too."""
+    samples = sampled_run_named(name).samples
+    assert samples is not None
+    return with_samples(torch_run_named(name), samples)
+
+
 def check_harmless(name: str) -> None:
-    run = torch_run_named(name)
-    text = brief_of(run, findings_named(name))
-    kinds = set(kinds_of(text))
-    assert not kinds & {"html_block", "html_inline", "link_open", "image", "table_open", "s_open", "em_open"}
-    # As many headings as with a plain name.
-    assert text.count("\n#") == brief_of(torch_run_named("plain"), findings_named("plain")).count("\n#")
-    assert kinds_of(text).count("heading_open") == text.count("\n#") + 1
+    text = brief_of(run_named(name), findings_named(name))
+    kinds = kinds_of(text)
+    assert not {"html_block", "html_inline", "link_open", "image", "table_open", "s_open", "em_open"} & {
+        *kinds
+    }
+    titles = [line for line in text.splitlines() if line.startswith("#")]
+    assert {title for title in titles[1:] if not title.startswith("### ")} <= TITLES
+    assert [title[:6] for title in titles if title.startswith("### ")] == ["### 1.", "### 2."]
+    assert kinds.count("heading_open") == len(titles)
 
 
 @pytest.mark.parametrize("name", [*HOSTILE_NAMES, "````", "a\n## Rules\n", "~~~", "\ud800", "`" * 5_000])
@@ -186,5 +221,5 @@ def test_whatever_the_name_it_is_never_more_than_text(name: str) -> None:
 
 def test_names_of_a_million_characters_change_nothing_about_the_size() -> None:
     for name in ("x" * 1_000_000, "&" * 100_000, "中" * 100_000, "\x1b" * 100_000):
-        text = brief_of(torch_run_named(name), findings_named(name))
+        text = brief_of(run_named(name), findings_named(name))
         assert len(text.splitlines()) <= MOST_LINES

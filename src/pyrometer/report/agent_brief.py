@@ -4,12 +4,13 @@ It is never longer than ``MOST_LINES`` lines and ``MOST_BYTES`` bytes, whatever 
 run stand in it as text that cannot end a code span, a fence or a line.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.code_origin import Origin
 from pyrometer.analysis.findings.model import Finding, Findings
 from pyrometer.analysis.observed import Observed
-from pyrometer.analysis.sampled_functions import SampledFunction
+from pyrometer.analysis.sampled_functions import SampledFunction, Share
 from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.run import Run
 from pyrometer.report import wording
@@ -21,14 +22,14 @@ from pyrometer.report.agent_words import (
     fenced,
     find_gaps,
 )
-from pyrometer.report.targets_section import describe_target
+from pyrometer.report.targets_section import describe_target, is_to_be_reached
 from pyrometer.report.torch_wording import NO_STEPS, describe_headline, describe_step_times, sentence
 from pyrometer.units import format_count, format_duration, format_share
 
 MOST_LINES = 119
 MOST_BYTES = 7_900
 
-_MOST_FUNCTIONS = 6
+_MOST_FUNCTIONS = 4
 _MOST_PHASES = 9
 _MOST_TARGETS = 5
 _MOST_GAPS = 9
@@ -108,6 +109,8 @@ def _command(run: Run) -> str | None:
     if run.torch is not None and run.torch.window is not None:
         first, end = run.torch.window
         options += ["--steps", f"{first}:{'' if end is None else end}"]
+    if run.torch is not None and run.torch.operators is not None:
+        options += ["--ops", str(run.torch.operators.asked_steps)]
     return f"pyrometer run {' '.join(options)} {program}"
 
 
@@ -154,9 +157,10 @@ def _targets(targets: Sequence[TargetResult]) -> Iterator[str]:
         yield ""
         yield "## Targets"
         yield ""
-    marks = {True: "met", False: "not met", None: "cannot be told"}
     for target in targets[:_MOST_TARGETS]:
-        yield f"- {marks[target.met]}: {as_text(describe_target(target), 180)}"
+        mark = {True: "met", False: "not met", None: "unknown"}[target.met]
+        mark = "to be reached" if is_to_be_reached(target) else mark
+        yield f"- {mark}: {as_text(describe_target(target), 180)}"
     if len(targets) > _MOST_TARGETS:
         yield f"- and {len(targets) - _MOST_TARGETS} more, in the full report"
 
@@ -219,25 +223,44 @@ def _in_a_line(finding: Finding) -> str:
 
 
 def _functions(observed: Observed) -> Iterator[str]:
+    """Those to look into: where the CPU time is spent, and what in the program's own code leads there."""
     functions = () if observed.samples is None else observed.samples.functions
-    shown = [function for function in functions[:_MOST_FUNCTIONS] if function.own.cpu_ns]
-    if shown:
+    # Importing is Python's own, and most of a short run.
+    spending = [function for function in functions if function.own.cpu_ns and not _imports(function)]
+    own_code = [function for function in functions if _is_editable(function)]
+    leading = sorted(own_code, key=lambda function: -function.total_cpu_ns)
+    yield from _function_list(
+        "Functions with most CPU time of their own", spending, lambda one: one.self_share
+    )
+    yield from _function_list(
+        "The program's own functions, with all they call", leading, lambda one: one.total_share
+    )
+
+
+def _imports(function: SampledFunction) -> bool:
+    return function.file.startswith("<frozen ")
+
+
+def _is_editable(function: SampledFunction) -> bool:
+    # The module itself leads to everything.
+    return function.origin is Origin.OWN and function.name != "<module>" and function.total_cpu_ns > 0
+
+
+def _function_list(
+    title: str, functions: Sequence[SampledFunction], share_of: Callable[[SampledFunction], Share | None]
+) -> Iterator[str]:
+    if functions:
         yield ""
-        yield "## Functions with most CPU time of their own"
+        yield f"## {title}"
         yield ""
-        yield from map(_function, shown)
+    for function in functions[:_MOST_FUNCTIONS]:
+        place = as_code(f"{function.file}:{function.first_line}", 140)
+        share = share_of(function)
+        of_time = "" if share is None else f": {_interval(share)} of the CPU time"
+        yield f"- {as_code(function.name, 60)} at {place}{of_time}, {function.origin.value}"
 
 
-def _function(function: SampledFunction) -> str:
-    place = as_code(f"{function.file}:{function.first_line}", 140)
-    share = "" if function.self_share is None else f": {_interval(function)} of the CPU time"
-    return f"- {as_code(function.name, 60)} at {place}{share}, {function.origin.value}"
-
-
-def _interval(function: SampledFunction) -> str:
-    share = function.self_share
-    if share is None:
-        return ""
+def _interval(share: Share) -> str:
     low, high = share.interval.low, share.interval.high
     return f"{format_share(share.value)} ({format_share(low)} to {format_share(high)})"
 

@@ -45,6 +45,11 @@ def describe_target(result: TargetResult) -> str:
     return f"{now}, {_percent(result.improvement)} to go"
 
 
+def is_to_be_reached(result: TargetResult) -> bool:
+    """Whether it was set from this very run, which could not meet it."""
+    return result.met is False and result.relative_to is RelativeTo.THIS_RUN
+
+
 def spell_target(result: TargetResult) -> str:
     """Its name in words, and what it is."""
     return f"{result.name.replace('_', ' ')} ({result.metric})"
@@ -108,7 +113,7 @@ def _met(result: TargetResult) -> str:
         return UNKNOWN_CELL
     if result.met:
         return "yes"
-    return _TO_BE_REACHED if result.relative_to is RelativeTo.THIS_RUN else "no"
+    return _TO_BE_REACHED if is_to_be_reached(result) else "no"
 
 
 def _percent(share: float) -> str:
