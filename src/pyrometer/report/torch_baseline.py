@@ -26,7 +26,7 @@ from pyrometer.report.torch_wording import format_figure
 BASELINE_FILE = "benchmarks/baseline.json"
 NO_GPU = "no GPU (CPU only)"
 
-_FOLDING = (
+FOLDING = (
     "Copies count as data loading, the loss as forward, clearing and clipping of gradients as optimizer, "
     "the program's own phases as other."
 )
@@ -39,7 +39,7 @@ def build_baseline_sections(run: Run, results: TorchResults) -> Iterator[Section
         return
     measured = measure(run, file_name=BASELINE_FILE, results=results)
     yield Section(title="Baseline", blocks=tuple(_figures(measured)))
-    yield Section(title="Baseline: phases", blocks=(_phases(measured.phases), *notes([_FOLDING])))
+    yield Section(title="Baseline: phases", blocks=(_phases(measured.phases), *notes([FOLDING])))
     yield Section(
         title="Baseline: exit criteria", blocks=(_checklist(exit_criteria(run, results, results.main)),)
     )
@@ -73,10 +73,10 @@ def _figures(measured: Measurement) -> Iterator[Block]:
             ("threads", write_known(configuration.threads, str)),
             ("throughput", f"{_rate(measured.data_throughput_samples_per_s)} samples/s"),
             ("", f"{_rate(measured.data_throughput_batches_per_s)} batches/s"),
-            ("peak host memory", _memory(measured.peak_host_memory_gb)),
-            ("host memory at the end", _memory(measured.current_host_memory_gb)),
-            ("peak GPU memory", _gpu(measured, _memory(measured.peak_gpu_memory_gb))),
-            ("GPU memory at the end", _gpu(measured, _memory(measured.current_gpu_memory_gb))),
+            ("peak host memory", format_gib(measured.peak_host_memory_gb)),
+            ("host memory at the end", format_gib(measured.current_host_memory_gb)),
+            ("peak GPU memory", _gpu(measured, format_gib(measured.peak_gpu_memory_gb))),
+            ("GPU memory at the end", _gpu(measured, format_gib(measured.current_gpu_memory_gb))),
             (
                 "GPU utilisation",
                 _gpu(measured, write_known(measured.gpu_util_avg_percent, "{:.1f} %".format)),
@@ -149,7 +149,8 @@ def _spelled(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _memory(size_gb: float | None) -> str:
+def format_gib(size_gb: float | None) -> str:
+    """A size in GiB, and in MiB beside it."""
     return UNKNOWN_CELL if size_gb is None else f"{size_gb:.3f} GiB ({1_024 * size_gb:,.2f} MiB)"
 
 
