@@ -25,10 +25,12 @@ _SPOTS = (
     "Bytes of tensors and of the rest of the heap by its own code, in all; what an operation calls has rows "
     "of its own."
 )
+_SPOTS_BRIEFLY = "By an operation's own code; what it calls has rows of its own."
 _HELD = (
     "With all that is called inside, on the same thread. Kept: allocated less freed, in all. Peak: the most "
     "one call held at once, over what its thread held when it began."
 )
+_HELD_BRIEFLY = "With all that is called inside. Peak: the most one call held, over its beginning."
 _TWICE = "Scopes count the same bytes as phases and modules do, once more."
 
 
@@ -52,7 +54,7 @@ def build_allocation_sections(
             title="Allocation hot spots",
             blocks=(
                 _spots(spots[:top], style),
-                *notes([*_about(spots), *_not_shown(len(spots[top:]), "operation")]),
+                *notes([*_about(spots[:top], style), *_not_shown(len(spots[top:]), "operation")]),
             ),
         )
     held = [each for each in results.held if each.kind != "phase"]
@@ -61,7 +63,9 @@ def build_allocation_sections(
             title="Memory of modules and scopes",
             blocks=(
                 _held(held[:most_held], style),
-                *notes([_HELD, *_not_shown(len(held[most_held:]), "operation")]),
+                *notes(
+                    [_HELD if style.wordy else _HELD_BRIEFLY, *_not_shown(len(held[most_held:]), "operation")]
+                ),
             ),
         )
     if results.lines:
@@ -159,9 +163,9 @@ def _held(held: Sequence[HeldMemory], style: Style) -> Table:
     return Table(names="operation", columns=columns, rows=rows)
 
 
-def _about(spots: Sequence[AllocationSpot]) -> Iterator[str]:
+def _about(spots: Sequence[AllocationSpot], style: Style) -> Iterator[str]:
     kinds = {spot.kind for spot in spots}
-    yield _SPOTS
+    yield _SPOTS if style.wordy else _SPOTS_BRIEFLY
     if "scope" in kinds and len(kinds) > 1:
         yield _TWICE
 
@@ -197,8 +201,8 @@ def _lines(results: AllocationResults, style: Style, *, top: int) -> Section:
         Column(heading="bytes"),
         Column(heading="±", spelled="± (standard error)"),
         Column(heading="%"),
-        Column(heading="samples", dropped=1),
-        Column(heading="large", spelled="large allocations", dropped=2),
+        *((Column(heading="samples"), Column(heading="large allocations")) if style.wordy else ()),
+        Column(heading="mostly in", left=True, widest=None if style.wordy else 22, dropped=1),
     )
     rows = tuple(
         Row(
@@ -207,19 +211,19 @@ def _lines(results: AllocationResults, style: Style, *, top: int) -> Section:
                 style.size(line.bytes),
                 style.size(line.error_bytes),
                 style.share(line.share),
-                style.count(line.samples),
-                style.count(line.large_allocations),
+                *((style.count(line.samples), style.count(line.large_allocations)) if style.wordy else ()),
+                "" if line.mostly_in is None else shorten_middle(visible(line.mostly_in), _LONGEST_NAME),
             ),
-            details=()
-            if line.mostly_in is None
-            else (f"Mostly in {shorten_middle(visible(line.mostly_in), _LONGEST_NAME)}.",),
         )
         for line in results.lines[:top]
     )
-    table = Table(names="line", columns=columns, rows=rows, details="where" if style.wordy else "")
+    table = Table(names="line", columns=columns, rows=rows)
     return Section(
         title="Lines that allocate",
-        blocks=(table, *notes([*_how_sampled(results), *_not_shown(len(results.lines[top:]), "line")])),
+        blocks=(
+            table,
+            *notes([*_how_sampled(results, style), *_not_shown(len(results.lines[top:]), "line")]),
+        ),
     )
 
 
@@ -228,11 +232,15 @@ def _place(line: AllocatingLine, style: Style) -> str:
     return f"{file}:{'?' if line.line is None else line.line} {line.function}"
 
 
-def _how_sampled(results: AllocationResults) -> Iterator[str]:
+def _how_sampled(results: AllocationResults, style: Style) -> Iterator[str]:
     if results.sampled_bytes is None:
         return
     size = format_bytes(results.sampled_bytes)
-    yield f"By a sample each {size} or so, and every allocation from 1.00 MiB on; of the program's own lines."
+    if style.wordy:
+        large = "and every allocation from 1.00 MiB on"
+        yield f"By a sample each {size} or so, {large}; of the program's own lines."
+    else:
+        yield f"The program's own lines, by a sample each {size} or so."
     for what, amount in (
         ("on threads that run no Python", results.bytes_without_python),
         ("whose line was not noted", results.bytes_missed),

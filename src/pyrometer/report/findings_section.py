@@ -51,6 +51,7 @@ _CLASS_TITLES = {
     GainClass.TRACE: "Could gain less than 2 %",
     GainClass.UNKNOWN: "Not bounded by what was measured",
 }
+_MEASURE_BRIEFLY = "At most: if the part at fault took no time at all; not measured."
 _MEASURE = (
     "At most: what would be saved if the part at fault took no time at all; an upper bound until an "
     "experiment has measured it."
@@ -70,7 +71,7 @@ def build_findings_section(
     blocks += notes(describe_not_shown(left_out))
     for finding in findings.found[:most_detailed]:
         blocks += _briefly(finding)
-    blocks += notes([_MEASURE, PRIORITY_RULE])
+    blocks += notes([f"{_MEASURE_BRIEFLY} {PRIORITY_RULE}"])
     return Section(title=FINDINGS_TITLE, blocks=(*blocks, *_around(findings, most=_MOST_KINDS)))
 
 

@@ -26,9 +26,10 @@ from pyrometer.report.cells import UNKNOWN_CELL, Style
 from pyrometer.units import format_count
 
 FEW_FUNCTIONS = 8
-FEW_PATHS = 3
+FEW_PATHS = 2
 FEW_NATIVES = 5
 FEW_OUTSIDE = 3
+FEW_OUTSIDE_NAMED = 2
 MOST_OUTSIDE = 20
 MOST_PATHS = 10
 FEW_SPLITS = 6
@@ -88,7 +89,7 @@ def build_sample_sections(
         yield _paths(results, most=MOST_PATHS if whole else FEW_PATHS)
         if results.natives:
             yield _natives(results, top=top if whole else min(top, FEW_NATIVES))
-    words = Bullets(lines=sample_wording.in_words(results))
+    words = Bullets(lines=sample_wording.in_words(results, most=None if whole else FEW_OUTSIDE_NAMED))
     how = () if style.wordy else notes([sample_wording.how_to_see_more(whole=whole)])
     yield Section(title="The flame graph in words", blocks=(words, *how))
 
@@ -106,7 +107,7 @@ def _time(results: SampleResults, style: Style, *, whole: bool) -> Section:
         blocks.append(_split_table("thread", results.threads, results.overall, style, most=few))
     return Section(
         title=f"Where the time goes, from {format_count(results.samples, 'sample')}",
-        blocks=(*blocks, *notes(sample_wording.describe_sampling(results))),
+        blocks=(*blocks, *notes(sample_wording.describe_sampling(results, wordy=style.wordy or whole))),
     )
 
 
@@ -198,7 +199,7 @@ def _functions(results: SampleResults, *, top: int, style: Style, whole: bool) -
         table = _without(table, "module")
     return Section(
         title="Functions, by CPU time of their own",
-        blocks=(table, *notes(sample_wording.describe_shares(results))),
+        blocks=(table, *notes(sample_wording.describe_shares(results, wordy=style.wordy or whole))),
     )
 
 

@@ -30,7 +30,7 @@ _LAST_KEPT = 2
 _WIDE_FRAMES = 3
 
 
-def describe_sampling(results: SampleResults) -> Iterator[str]:
+def describe_sampling(results: SampleResults, *, wordy: bool = True) -> Iterator[str]:
     """What was looked at, and what the columns of time mean."""
     parts = results.overall.parts
     threads = format_count(len(results.threads), "thread")
@@ -38,10 +38,11 @@ def describe_sampling(results: SampleResults) -> Iterator[str]:
         f"{threads} looked at {results.samples_per_s:,.0f} times a second; "
         f"{parts.running:,} samples of running threads, {parts.waiting:,} of waiting ones."
     )
-    yield (
-        "Native: torch, BLAS, built-in functions. Waiting: not on a processor, for sleep, data, locks, "
-        "the GIL, or because others were."
-    )
+    if wordy:
+        yield (
+            "Native: torch, BLAS, built-in functions. Waiting: not on a processor, for sleep, data, locks, "
+            "the GIL, or because others were."
+        )
     if results.profiler.cpu_ns:
         own = format_duration(results.profiler.cpu_ns)
         yield f"Besides {own} CPU time of the profiler's own on these threads, which is left out."
@@ -49,12 +50,14 @@ def describe_sampling(results: SampleResults) -> Iterator[str]:
         yield f"Few samples ({parts.running:,} of running threads): the shares below are rough."
 
 
-def describe_shares(results: SampleResults) -> Iterator[str]:
+def describe_shares(results: SampleResults, *, wordy: bool = True) -> Iterator[str]:
     """What the shares are of, and how sure they are."""
-    yield (
-        f"% of {format_duration(results.overall.parts.cpu_ns)} CPU time of all threads; total holds what "
-        "a function calls, recursion once. ± is the 95 % interval of self."
-    )
+    of = f"% of {format_duration(results.overall.parts.cpu_ns)} CPU time of all threads"
+    if wordy:
+        inside = "total holds what a function calls, recursion once"
+        yield f"{of}; {inside}. ± is the 95 % interval of self."
+    else:
+        yield f"{of}; ± is the 95 % interval of self."
 
 
 def how_to_see_more(*, whole: bool) -> str:
@@ -102,13 +105,13 @@ def describe_path(path: HotPath) -> str:
     return f"{stack}; {native}, most often {native_name(path.native)}"
 
 
-def in_words(results: SampleResults) -> tuple[str, ...]:
-    """What to see in the flame graph."""
+def in_words(results: SampleResults, *, most: int | None = None) -> tuple[str, ...]:
+    """What to see in the flame graph; at most so many functions that are not the program's own."""
     ran = results.overall.parts.cpu_ns > 0
     return (
         *_widest(results),
         *_deepest(results),
-        *(_outside(results.outside) if ran else ()),
+        *(_outside(results.outside, most=most) if ran else ()),
         *_waiting(results),
     )
 
@@ -132,13 +135,16 @@ def _deepest(results: SampleResults) -> Iterator[str]:
         )
 
 
-def _outside(functions: Sequence[SampledFunction]) -> Iterator[str]:
+def _outside(functions: Sequence[SampledFunction], *, most: int | None) -> Iterator[str]:
     limit = f"{100 * OUTSIDE_SHARE:.0f} %"
     if functions:
         named = (
-            f"{function.name} of {function.module} {_share(function.self_share)}" for function in functions
+            f"{function.name} of {function.module} {_share(function.self_share)}"
+            for function in functions[:most]
         )
-        yield f"Outside the program's own code, each more than {limit}: {', '.join(named)}."
+        more = 0 if most is None else len(functions[most:])
+        rest = f" and {more} more" if more else ""
+        yield f"Outside the program's own code, each more than {limit}: {', '.join(named)}{rest}."
     else:
         yield f"No function outside the program's own code takes more than {limit} by itself."
 

@@ -22,8 +22,9 @@ _COLUMNS = (
 _MOST_ADVISED = 3
 _RULE = (
     f"Priority by share of the step: HIGH from {100 * HIGH_SHARE:.0f} %, MEDIUM from "
-    f"{100 * MEDIUM_SHARE:.0f} %. A module's time is its own, and part of its phases'."
+    f"{100 * MEDIUM_SHARE:.0f} %."
 )
+_MODULES = "A module's time is its own, and part of its phases'."
 
 
 def build_hotspot_section(
@@ -39,7 +40,7 @@ def build_hotspot_section(
     rows = tuple(_rows(hotspots, style, advised=advised))
     details = "likely causes, and what to try" if advised else ""
     table = Table(names="hotspot", columns=_COLUMNS, rows=rows, details=details)
-    return Section(title="Hotspots", blocks=(table, *notes([_RULE])))
+    return Section(title="Hotspots", blocks=(table, *notes([f"{_RULE} {_MODULES}" if advised else _RULE])))
 
 
 def _rows(hotspots: Sequence[Hotspot], style: Style, *, advised: bool) -> Iterator[Row]:

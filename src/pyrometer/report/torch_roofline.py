@@ -89,14 +89,7 @@ def _figure(value: float) -> str:
 
 def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row], style: Style) -> Iterator[str]:
     placed = roofline.placed
-    yield (
-        "FLOPs by formula; bytes are the least there are to move: inputs, parameters, outputs, each once. "
-        "Modules and operators: a call; modules forward."
-    )
-    if any(one.work.estimated for one in placed):
-        yield "≈: each gradient, of a module's inputs or of its parameters, is taken for as much as its call."
-    if any(one.work.at_least for one in placed):
-        yield "≥: at least so much; some of it has no formula, or what it gives was not recorded."
+    yield from _explain_figures(roofline) if style.wordy else _explain_briefly(roofline)
     if any(one.bound is Bound.OVERHEAD for one in placed):
         yield (
             f"Overhead-bound: under {_FAR_BELOW} of both, and each call under "
@@ -116,6 +109,25 @@ def _explain(roofline: Roofline, roofs: Roofs, rows: Sequence[Row], style: Style
     # Most operators have no formula, which is no news where room is short.
     operators = roofline.operators if style.wordy else ()
     yield from _not_placed((*roofline.phases, *roofline.modules, *operators))
+
+
+def _explain_figures(roofline: Roofline) -> Iterator[str]:
+    yield (
+        "FLOPs by formula; bytes are the least there are to move: inputs, parameters, outputs, each once. "
+        "Modules and operators: a call; modules forward."
+    )
+    if any(one.work.estimated for one in roofline.placed):
+        yield "≈: each gradient, of a module's inputs or of its parameters, is taken for as much as its call."
+    if any(one.work.at_least for one in roofline.placed):
+        yield "≥: at least so much; some of it has no formula, or what it gives was not recorded."
+
+
+def _explain_briefly(roofline: Roofline) -> Iterator[str]:
+    marks = [
+        *(["≈ gradients are estimated"] if any(one.work.estimated for one in roofline.placed) else []),
+        *(["≥ at least"] if any(one.work.at_least for one in roofline.placed) else []),
+    ]
+    yield "; ".join(["FLOPs by formula, bytes the least there are to move", *marks]) + "."
 
 
 def _not_placed(placed: Iterable[Placed]) -> Iterator[str]:
