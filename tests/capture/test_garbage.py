@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import pyrometer
+from pyrometer.capture import memory
 from pyrometer.capture.garbage import FIRST_INTERVAL_NS, MAX_INTERVALS, MAX_PAUSES, MAX_WAITING, GarbageWatch
+from pyrometer.capture.memory import MemorySeries
 from pyrometer.capture.own_work import OwnWork
 from pyrometer.record.format import decode_run, encode_run
 from pyrometer.record.garbage import GarbageCollections
@@ -108,6 +110,22 @@ def test_pauses_have_the_time_since_recording_began(program: Program) -> None:
         (30, 5, 1),
         (235, 9, 0),
     ]
+
+
+def test_pauses_are_on_the_axis_of_memory_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    series = MemorySeries(clock_ns=clock, read_bytes=lambda: 1, read_peak_bytes=lambda: 1)
+    monkeypatch.setattr(memory, "series", series)
+    series.begin()
+    clock.spend(500)
+    watch = GarbageWatch(clock_ns=clock)
+    watch.start()
+    clock.spend(20)
+    gc.collect()
+    watch.stop()
+    garbage, _ = watch.record()
+    assert garbage is not None
+    assert {pause.started_ns for pause in garbage.longest} == {520}
 
 
 def test_only_the_longest_pauses_are_kept_in_order_of_time(program: Program) -> None:

@@ -216,19 +216,28 @@ class CompilationWatch:
         self._graphs_seen, self._breaks_seen = graphs, breaks
 
 
+class Uncompiled:
+    """While it is entered, Dynamo compiles nothing: work of ours may call functions of torch's."""
+
+    def __enter__(self) -> None:
+        # Not through contextlib: functions of ours it passes over, those of others it would compile.
+        self._set_eval_frame = importlib.import_module("torch._C._dynamo.eval_frame").set_eval_frame
+        self._theirs = self._set_eval_frame(None)
+
+    def __exit__(self, *_: object) -> None:
+        self._set_eval_frame(self._theirs)
+
+
 def _undisturbed(work: Callable[[], None]) -> None:
     """Do work of ours without raising, and without Dynamo compiling what it calls.
 
     Dynamo holds a lock around its callbacks, which it would wait for in vain.
     """
-    set_eval_frame = importlib.import_module("torch._C._dynamo.eval_frame").set_eval_frame
-    theirs = set_eval_frame(None)
-    try:
-        work()
-    except Exception as error:  # noqa: BLE001 - the program compiles all the same
-        note_failure("torch.compile", "a compilation was not seen", error)
-    finally:
-        set_eval_frame(theirs)
+    with Uncompiled():
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the program compiles all the same
+            note_failure("torch.compile", "a compilation was not seen", error)
 
 
 def unseen_by_dynamo(function: _Function) -> _Function:

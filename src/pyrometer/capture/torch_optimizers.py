@@ -6,7 +6,6 @@ Optimizers are held weakly: one lives as long as it would without us.
 import functools
 import sys
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,7 +14,7 @@ import msgspec
 from pyrometer._native import Watch
 from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.patches import Patches
-from pyrometer.capture.torch_compilation import unseen_by_dynamo
+from pyrometer.capture.torch_compilation import Uncompiled, unseen_by_dynamo
 from pyrometer.capture.torch_gpu import GpuWatch
 from pyrometer.capture.torch_modules import has_size, is_traced, unheard
 from pyrometer.capture.weak_names import WeakNames
@@ -33,7 +32,7 @@ class OptimizerNames:
         self._names = WeakNames()
         self._holders: dict[str, weakref.ref[object]] = {}
         self._known: dict[str, OptimizerFacts] = {}
-        self._steps: Counter[str | None] = Counter()
+        self._steps: dict[str | None, int] = {}
 
     def name_of(self, optimizer: object) -> str:
         """The same for as long as it lives; called when its first step has ended."""
@@ -47,7 +46,9 @@ class OptimizerNames:
 
     def count_steps(self, names: Iterable[str | None]) -> None:
         """These have made a step, each time they are named; None is nobody."""
-        self._steps.update(names)
+        # Not a Counter: it counts by a function of Python's, which Dynamo would compile.
+        for name in names:
+            self._steps[name] = self._steps.get(name, 0) + 1
 
     def records(self) -> tuple[OptimizerFacts, ...]:
         """Those that have made a step."""
@@ -55,7 +56,7 @@ class OptimizerNames:
         return tuple(
             msgspec.structs.replace(facts, steps=steps[name])
             for name, facts in list(self._known.items())
-            if steps[name]
+            if name in steps
         )
 
     def forget_steps(self) -> None:
@@ -85,7 +86,8 @@ def facts_of(optimizer: Any, name: str) -> OptimizerFacts:
     kind = type(optimizer).__name__
     if is_traced():
         return OptimizerFacts(name=name, kind=kind)
-    with unheard():
+    # Torch's own functions are asked, and the step that has ended may be one that is compiled.
+    with Uncompiled(), unheard():
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         return OptimizerFacts(
             name=name,
