@@ -18,7 +18,7 @@ from pyrometer.analysis.observed import Observed, observe
 from pyrometer.record.format import encode_run
 from pyrometer.record.run import Run
 from pyrometer.report.page_views.roofline import roofline_picture
-from pyrometer.report.page_views.views import build_page
+from pyrometer.report.page_views.views import build_contents, build_views
 from pyrometer.report.safe_text import escape_controls, shorten_middle
 
 _SCRIPTS = (
@@ -42,12 +42,14 @@ def _fill(observed: Observed, findings: Findings) -> str:
     program = shorten_middle(escape_controls(observed.run.program.name), _LONGEST_TITLE)
     script = "".join(("(function () {\n", '"use strict";\n', *map(_asset, _SCRIPTS), "})();\n"))
     style = "".join(map(_asset, _STYLES))
+    views = build_views(observed, findings)
     parts = {
         "policy": _policy(script, style),
         "title": html.escape(f"{program} – Pyrometer"),
         "style": style,
         "roofline": roofline_picture(observed) or "",
-        "data": as_script_data(build_page(observed, findings)),
+        "contents": as_script_data(build_contents(observed, views)),
+        "views": "\n".join(_view_data(view) for view in views),
         "run": _packed(encode_run(observed.run)),
         "script": script,
     }
@@ -59,6 +61,12 @@ def _fill(observed: Observed, findings: Findings) -> str:
         name, _, rest = piece.partition("}}")
         filled += (parts[name], rest)
     return "".join(filled)
+
+
+def _view_data(view: dict[str, Any]) -> str:
+    """The blocks of a view in an element of their own: they are read when the view is first seen."""
+    content = as_script_data(view["blocks"])
+    return f'<script type="application/json" id="data-{view["key"]}">{content}</script>'
 
 
 def as_script_data(content: Any) -> str:

@@ -123,9 +123,12 @@ function showRoofline() {
 
 function showDownloads(block) {
   const list = element("ul", { class: "files" });
-  const tables = allBlocks().filter((one) => one.type === "grid");
-  for (const one of tables) {
-    list.append(element("li", {}, button(`${one.key}.csv`, { onclick: () => downloadCsv(one.key, new Grid(one).rows()) }), ` ${grouped(String(one.names.length))} rows`));
+  const save = (table) => {
+    const block = blocksOf(table.view).find((one) => one.type === "grid" && one.key === table.key);
+    downloadCsv(table.key, new Grid(block).rows());
+  };
+  for (const table of block.tables) {
+    list.append(element("li", {}, button(`${table.key}.csv`, { onclick: () => save(table) }), ` ${grouped(String(table.rows))} rows`));
   }
   return element(
     "div",

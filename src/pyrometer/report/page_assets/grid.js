@@ -3,9 +3,9 @@
 
 const ROW_HEIGHT = 30;
 const MOST_ROWS_AT_ONCE = 200;
-const MOST_PRINTED = 500;
+const MOST_PRINTED = 100;
 const OPENED_AT_FIRST = 40;
-const COLUMN_WIDTHS = { text: 128, share: 68, duration: 76, bytes: 82, count: 82, flops: 74 };
+const COLUMN_WIDTHS = { text: 128, share: 68, duration: 82, bytes: 84, count: 82, flops: 74 };
 const UNITS_IN_FILES = { duration: "ns", bytes: "bytes", share: "fraction" };
 const grids = [];
 
@@ -53,7 +53,8 @@ class Grid {
       const next = [];
       for (const row of level) {
         const below = this.children.get(row) || [];
-        if (!below.length || shown + below.length > OPENED_AT_FIRST) continue;
+        const isLoneRoot = level === this.roots && level.length === 1;
+        if (!below.length || (shown + below.length > OPENED_AT_FIRST && !isLoneRoot)) continue;
         this.opened.add(row);
         shown += below.length;
         next.push(...below);
@@ -128,7 +129,7 @@ class Grid {
     this.body = element("tbody");
     this.status = element("span", { class: "status", role: "status" });
     const columns = this.block.columns;
-    const widths = columns.map((column) => Math.max(COLUMN_WIDTHS[column.unit] || 74, Math.min(160, 34 + 6.6 * column.heading.length)));
+    const widths = columns.map((column) => Math.max(COLUMN_WIDTHS[column.unit] || 74, Math.min(160, 38 + 7 * column.heading.length)));
     const named = this.isTree ? 230 : 200;
     const table = element(
       "table",

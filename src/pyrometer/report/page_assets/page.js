@@ -1,25 +1,23 @@
 // The page: the list of views, the view in sight, light and dark, and paper.
 
-const data = JSON.parse(document.getElementById("page-data").textContent);
+const data = JSON.parse(document.getElementById("contents").textContent);
 const views = data.groups.flatMap((group) => group.views);
 const sections = new Map();
 const tabs = new Map();
 const paper = window.matchMedia("print");
 const darkness = window.matchMedia("(prefers-color-scheme: dark)");
 let current = null;
-let pending = {};
 
-function allBlocks() {
-  return views.flatMap((view) => view.blocks);
+function blocksOf(key) {
+  return JSON.parse(document.getElementById(`data-${key}`).textContent);
 }
 
-// Views are made when they are first seen.
+// Views are read and made when they are first seen.
 function fill(key) {
   const section = sections.get(key);
   if (section.dataset.filled) return;
   section.dataset.filled = "true";
-  const view = views.find((one) => one.key === key);
-  section.append(...view.blocks.map((block) => SHOW[block.type](block)));
+  section.append(...blocksOf(key).map((block) => SHOW[block.type](block)));
 }
 
 function show(address, { focus } = {}) {
@@ -51,18 +49,15 @@ function address() {
   }
 }
 
+// At once: the change of the address is told only later, when another key may have been pressed.
 function go(key, options) {
-  if (location.hash.slice(1) === key) show(key, options);
-  else {
-    pending = options || {};
-    location.hash = key;
-  }
+  show(key, options);
+  if (location.hash.slice(1) !== key) location.hash = key;
 }
 
 window.addEventListener("hashchange", () => {
   if (location.hash === "#main") return;
-  show(address(), pending);
-  pending = {};
+  show(address());
 });
 
 function tabPressed(event) {
@@ -88,7 +83,7 @@ function makeTab(view) {
       type: "button",
       role: "tab",
       id: `tab-${view.key}`,
-      class: view.blocks.every((block) => block.type === "missing" || block.type === "code") ? "tab empty" : "tab",
+      class: view.empty ? "tab empty" : "tab",
       "aria-controls": `view-${view.key}`,
       onclick: () => go(view.key),
     },

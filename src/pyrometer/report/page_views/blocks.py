@@ -13,6 +13,10 @@ from pyrometer.report.safe_text import escape_controls, visible
 Block = dict[str, Any]
 Figure = float | str | None
 
+MOST_ROWS = 5_000
+"""Of a table beside a tree that has all of it."""
+
+_LONGEST_INTEGER = 2**53
 _MARKS = {True: "✓", False: "✗", None: "?"}
 
 
@@ -46,11 +50,11 @@ class GridColumn:
 
     def as_block(self) -> Block:
         """As the page reads it."""
-        values = [plain(value) if isinstance(value, str) else value for value in self.values]
+        values = [_short(value) for value in self.values]
         column: Block = {"heading": self.heading, "unit": self.unit, "values": values}
         if self.spelled is not None:
             column["spelled"] = self.spelled
-        if self.texts is not None:
+        if self.texts is not None and any(self.texts):
             column["texts"] = [None if text is None else plain(text) for text in self.texts]
         if self.bar:
             column["bar"] = True
@@ -60,6 +64,15 @@ class GridColumn:
     def is_known(self) -> bool:
         """Whether any row has a figure."""
         return any(value is not None for value in self.values) or any(self.texts or ())
+
+
+def _short(value: Figure) -> Figure:
+    """Seven digits of what is no count: more than is ever shown, and half the size of the page."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _LONGEST_INTEGER else float(f"{value:.7g}")
+    return value
 
 
 def grid(
@@ -104,6 +117,11 @@ def grid(
     return block | {name: value for name, value in optional.items() if value is not None}
 
 
+def left_out(number: int) -> list[str]:
+    """What a table beside a tree is short of."""
+    return [f"{number:,} more, with less time, are in the tree above."] if number > 0 else []
+
+
 def heading(text: str) -> Block:
     """A title within a view."""
     return {"type": "heading", "text": plain(text)}
@@ -142,10 +160,7 @@ def missing(what: str, *, command: str | None = None) -> Block:
 
 def view(key: str, title: str, blocks: Iterable[Block], *, count: int | None = None) -> Block:
     """A view under its title; ``count`` stands beside its name in the list of views."""
-    found: Block = {"key": key, "title": title, "blocks": list(blocks)}
-    if count:
-        found["count"] = count
-    return found
+    return {"key": key, "title": title, "count": count or 0, "blocks": list(blocks)}
 
 
 def from_sections(sections: Iterable[Section]) -> list[Block]:

@@ -1,6 +1,6 @@
 """The machine and how it was measured, counters, own cost and losses, and the files to keep."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.observed import Observed
 from pyrometer.report import wording
@@ -70,9 +70,18 @@ def build_cost_view(observed: Observed) -> Block:
     return view("cost", "Own cost and losses", blocks, count=len(losses))
 
 
-def build_download_view(observed: Observed) -> Block:
-    """The run itself, and each table."""
+def build_download_view(observed: Observed, views: Sequence[Block]) -> Block:
+    """The run itself, and each table of these views."""
     program = escape_controls(observed.run.program.name).rpartition("/")[2]
     kept = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in program)
-    block = {"type": "downloads", "file": f"{kept.removesuffix('.py')[:60] or 'run'}-run.json"}
+    block = {
+        "type": "downloads",
+        "file": f"{kept.removesuffix('.py')[:60] or 'run'}-run.json",
+        "tables": [
+            {"view": one["key"], "key": table["key"], "rows": len(table["names"])}
+            for one in views
+            for table in one["blocks"]
+            if table["type"] == "grid"
+        ],
+    }
     return view("download", "Raw data", [block])

@@ -5,7 +5,18 @@ from collections.abc import Iterator, Sequence
 from pyrometer.analysis.modules import ModulePlace, ModuleRow, ModuleTable
 from pyrometer.analysis.observed import Observed
 from pyrometer.record.torch_run import Compilation
-from pyrometer.report.page_views.blocks import Block, GridColumn, bullets, grid, heading, missing, text, view
+from pyrometer.report.page_views.blocks import (
+    MOST_ROWS,
+    Block,
+    GridColumn,
+    bullets,
+    grid,
+    heading,
+    left_out,
+    missing,
+    text,
+    view,
+)
 from pyrometer.report.page_views.steps import NO_TORCH
 from pyrometer.report.torch_wording import describe_module_steps, describe_timed_backward
 from pyrometer.units import compact_count, format_count, format_duration
@@ -30,7 +41,7 @@ def build_modules_view(observed: Observed) -> Block:
         heading("By place in the tree of calls"),
         _tree(modules, notes),
         heading("By name, wherever they are called"),
-        _table(modules.rows),
+        _table(modules.rows[:MOST_ROWS], left_out(len(modules.rows) - MOST_ROWS)),
     ]
     if torch.compilation is not None:
         blocks += _compilation(torch.compilation)
@@ -156,7 +167,7 @@ def _at_least(row: ModuleRow | None) -> str | None:
     return f"≥ {compact_count(round(row.flops_per_call))}"
 
 
-def _table(rows: Sequence[ModuleRow]) -> Block:
+def _table(rows: Sequence[ModuleRow], notes: Sequence[str]) -> Block:
     return grid(
         "modules",
         heading="module",
@@ -207,4 +218,5 @@ def _table(rows: Sequence[ModuleRow]) -> Block:
             *_fact_columns(rows),
         ],
         sort=1,
+        notes=notes,
     )

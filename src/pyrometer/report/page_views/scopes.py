@@ -6,7 +6,18 @@ from pyrometer.analysis.call_tree import CallTree, TreeNode, build_call_tree
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.report import wording
-from pyrometer.report.page_views.blocks import Block, GridColumn, code, grid, heading, missing, text, view
+from pyrometer.report.page_views.blocks import (
+    MOST_ROWS,
+    Block,
+    GridColumn,
+    code,
+    grid,
+    heading,
+    left_out,
+    missing,
+    text,
+    view,
+)
 from pyrometer.report.tree_rows import tree_share
 from pyrometer.units import compact_share, format_duration, format_share
 
@@ -28,7 +39,11 @@ def build_scopes_view(observed: Observed) -> Block:
         heading("Tree"),
         _tree(tree, wording.describe_marks(scopes, apart, tree)),
         heading("By name"),
-        _table(scopes, wording.describe_apart(apart), share_is_known=tree.profiled_ns > 0),
+        _table(
+            scopes[:MOST_ROWS],
+            (*wording.describe_apart(apart), *left_out(len(scopes) - MOST_ROWS)),
+            share_is_known=tree.profiled_ns > 0,
+        ),
     ]
     return view("scopes", "Scopes", blocks, count=len(scopes))
 
