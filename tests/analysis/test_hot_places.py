@@ -6,10 +6,11 @@ from pyrometer.analysis.findings.model import Place
 from pyrometer.analysis.hot_places import HotPlace, ShareOf, find_hot_places
 from pyrometer.analysis.observed import observe
 from pyrometer.record.run import Run
+from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS
 from tests.findings import make_finding
 from tests.report.sample_runs import MS, S, empty_run, main_strand, node, run_of
 from tests.sampled_runs import STACKS, THREADS, Seen, stack_samples, with_samples
-from tests.torch_runs import net_operators, operators_run, training_run
+from tests.torch_runs import evaluation_run, net_operators, operators_run, training_run
 
 # In tests.torch_runs.net_calls the first node is the phase "forward", the third the module below it.
 IN_FORWARD, IN_MODULE = (0, 0), (0, 2)
@@ -49,6 +50,18 @@ def test_a_place_knows_its_phases_and_modules() -> None:
     )
     assert place.phases == (("forward", 0.75), ("outside any phase", 0.25))
     assert place.modules == ("model.fc1",)
+
+
+def test_a_finding_of_a_module_concerns_what_is_below_it_and_forward_is_one_phase() -> None:
+    run = evaluation_run()
+    assert run.torch is not None
+    nodes = run.torch.calls[0].nodes
+    top = next(at for at, call in enumerate(nodes) if call.name == FORWARD_WITHOUT_GRADIENTS)
+    model = next(at for at, call in enumerate(nodes) if call.parent == top)
+    layer = next(at for at, call in enumerate(nodes) if call.parent == model)
+    run = with_samples(run, stack_samples(Seen(stack="main;step", native=300, call=(0, layer))))
+    (place,) = places(run, Place(module="model"), Place(phase="forward"), Place(module="mode"))
+    assert [finding.rank for finding in place.findings] == [1, 2]
 
 
 def test_findings_stand_with_the_places_they_concern() -> None:
@@ -96,7 +109,9 @@ def test_what_takes_next_to_nothing_is_not_hot() -> None:
 def test_more_hot_places_than_are_shown_are_counted() -> None:
     stacks = [Seen(stack=f"main;part_{index}", python=100) for index in range(14)]
     hot = find_hot_places(observe(sampled(*stacks)), (), most=10)
-    assert (len(hot.places), hot.not_shown, hot.count) == (10, 4, 14)
+    assert (len(hot.places), hot.not_shown, hot.count, hot.may_be_more) == (10, 4, 14, False)
+    stacks += [Seen(stack=f"main;more_{index}", python=100) for index in range(30)]
+    assert find_hot_places(observe(sampled(*stacks)), ()).may_be_more
 
 
 def test_a_run_in_which_nothing_happened_has_no_hot_place() -> None:

@@ -9,12 +9,13 @@ from enum import Enum
 
 from pyrometer.analysis.call_tree import build_call_tree
 from pyrometer.analysis.findings.model import Finding
-from pyrometer.analysis.hot_paths import HotPath, PathFrame
+from pyrometer.analysis.hot_paths import MOST_PATHS, HotPath, PathFrame
 from pyrometer.analysis.hotspots import Hotspot, HotspotKind
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import OUTSIDE_PHASES, SampleResults
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.record.run import Run
+from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS
 
 LEAST_SHARE = 0.01
 """From this share on, a place is called hot."""
@@ -72,17 +73,19 @@ class HotPlaces:
 
     places: tuple[HotPlace, ...]
     not_shown: int
+    may_be_more: bool
+    """Whether the smallest that is known is hot itself, so that others may be as well."""
 
     @property
     def count(self) -> int:
-        """All that are hot."""
+        """All that are known to be hot."""
         return len(self.places) + self.not_shown
 
 
 def find_hot_places(observed: Observed, found: Sequence[Finding], *, most: int = MOST_PLACES) -> HotPlaces:
     """The places with most time, each with the findings that concern it."""
     hot = [place for place in _places(observed, found) if place.share >= LEAST_SHARE]
-    return HotPlaces(places=tuple(hot[:most]), not_shown=len(hot[most:]))
+    return HotPlaces(places=tuple(hot[:most]), not_shown=len(hot[most:]), may_be_more=len(hot) >= MOST_PATHS)
 
 
 def _places(observed: Observed, found: Sequence[Finding]) -> Iterator[HotPlace]:
@@ -106,8 +109,7 @@ def _of_path(
     phases = _phases(observed.run, path)
     modules = _modules(observed.run, path)
     functions = {frame.frame.name for frame in path.frames}
-    main_phase = phases[0][0] if phases else None
-    inside = phases and main_phase != OUTSIDE_PHASES
+    main_phase = _phase_of_steps(phases[0][0]) if phases else None
     return HotPlace(
         rank=rank,
         name=path.frames[-1].frame.name,
@@ -122,10 +124,8 @@ def _of_path(
         ),
         phases=phases,
         modules=modules,
-        operators=_operators(observed, main_phase, modules) if inside else (),
-        findings=_concerning(
-            found, phase=main_phase if inside else None, modules=modules, functions=functions
-        ),
+        operators=_operators(observed, main_phase, modules) if main_phase else (),
+        findings=_concerning(found, phase=main_phase, modules=modules, functions=functions),
     )
 
 
@@ -179,6 +179,13 @@ def _phases(run: Run, path: HotPath) -> tuple[tuple[str, float], ...]:
     return tuple((name, cpu_ns / path.cpu_ns) for name, cpu_ns in ordered if cpu_ns)
 
 
+def _phase_of_steps(name: str) -> str | None:
+    """A phase of the calls as the steps have it; None outside any."""
+    if name == OUTSIDE_PHASES:
+        return None
+    return "forward" if name == FORWARD_WITHOUT_GRADIENTS else name
+
+
 def _top_name(run: Run, place: tuple[int, int]) -> str:
     strand, index = place
     nodes = run.torch.calls[strand].nodes if run.torch is not None else ()
@@ -215,6 +222,10 @@ def _operators(observed: Observed, phase: str | None, modules: Sequence[str]) ->
     return tuple(name for name in ordered if spent[name])[:_MOST_NAMED]
 
 
+def _has_module(outer: str, modules: Sequence[str]) -> bool:
+    return any(module == outer or module.startswith(f"{outer}.") for module in modules)
+
+
 def _concerning(
     found: Sequence[Finding], *, phase: str | None, modules: Sequence[str], functions: set[str]
 ) -> tuple[Finding, ...]:
@@ -222,7 +233,7 @@ def _concerning(
         finding
         for finding in found
         if (phase is not None and finding.place.phase == phase)
-        or (finding.place.module is not None and finding.place.module in modules)
+        or (finding.place.module is not None and _has_module(finding.place.module, modules))
         # A function's place ends with its file and line.
         or (finding.place.function is not None and finding.place.function.partition(" (")[0] in functions)
     )

@@ -38,10 +38,12 @@ def describe_speedup(plan: Plan) -> str:
         return f"{UNKNOWN_CELL} (no finding bounds it)"
     total = plan.totals[0]
     conservative, optimistic = total.speedups
-    bounds = f"≤ {times(conservative)} if the changes overlap"
-    if times(optimistic) != times(conservative):
-        bounds += f", ≤ {times(optimistic)} if they do not"
-    return f"{bounds}: upper bounds for {total.of.value}, not measured"
+    if times(optimistic) == times(conservative):
+        return f"≤ {times(conservative)}: an upper bound for {total.of.value}, not measured"
+    return (
+        f"≤ {times(conservative)} if the changes overlap, ≤ {times(optimistic)} if they do not: "
+        f"upper bounds for {total.of.value}, not measured"
+    )
 
 
 def describe_miss_rate(counters: CounterResults | None) -> str:
@@ -61,7 +63,8 @@ def _hot_paths(hot: HotPlaces) -> str:
     if not hot.places:
         return "none"
     of = hot.places[0].share_of.value
-    return f"{hot.count:,}, each with at least {format_share(LEAST_SHARE)} of {of}"
+    known = f"{hot.count:,}{' or more' if hot.may_be_more else ''}"
+    return f"{known}, each with at least {format_share(LEAST_SHARE)} of {of}"
 
 
 def _hardware_rates(counters: CounterResults) -> Iterator[str]:

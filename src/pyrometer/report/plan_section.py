@@ -35,8 +35,7 @@ def describe_total(total: Total) -> str:
     steps = "" if total.group is None else f", {short(total.group)}"
     return (
         f"{sentence(total.of.value)}{steps}: at most {percent(total.conservative)} ({times(conservative)}) "
-        f"conservatively, {percent(total.optimistic)} ({times(optimistic)}) optimistically; upper bounds, "
-        "not measured."
+        f"conservatively, {percent(total.optimistic)} ({times(optimistic)}) optimistically: upper bounds."
     )
 
 
