@@ -56,10 +56,10 @@ from pyrometer.store.trace_files import write_trace
 if TYPE_CHECKING:
     from pyrometer.analysis.results import Results
 
+DEFAULT_TOP = 20
 CHECKPOINT_INTERVAL_S = 5.0
 """Half of the ten seconds that a killed program may lose: writing takes time too."""
 
-DEFAULT_TOP = 20
 
 _LONGEST_TICK_S = 1.0
 """Collections wait to be added up meanwhile, and only so many can."""
@@ -210,9 +210,9 @@ def _this_program(*, with_git: bool = False) -> Program:
 class Session:
     """Records from ``start()`` to the end of the process, then writes the run and prints the report.
 
-    ``output`` None: only the report. The program's exit code, output and signals stay its own; a
-    failure of ours is one line on stderr. A forked child is left alone: it records for itself
-    what it may ask for, and writes nothing.
+    ``output`` None: only the report, made with ``report_options``; those None: no report either. The
+    program's exit code, output and signals stay its own; a failure of ours is one line on stderr. A
+    forked child is left alone: it records for itself what it may ask for, and writes nothing.
     """
 
     def __init__(
@@ -220,8 +220,7 @@ class Session:
         facts: Run,
         *,
         output: Path | None,
-        top: int = DEFAULT_TOP,
-        show_report: bool = True,
+        report_options: Sequence[str] | None = (),
         quiet: bool = False,
         live: LiveLine | None = None,
         baseline: str | None = None,
@@ -230,8 +229,7 @@ class Session:
     ) -> None:
         self.facts = facts
         self._outputs = () if output is None else (output,)
-        self._top = top
-        self._show_report = show_report and not quiet and sys.__stderr__ is not None
+        self._report_options = None if sys.__stderr__ is None else report_options
         self._quiet = quiet
         self._live = live
         self._baseline = baseline
@@ -331,7 +329,7 @@ class Session:
 
     def _tell(self) -> None:
         try:
-            if self._run is not None and (self._show_report or self._baseline is not None):
+            if self._run is not None and (self._report_options is not None or self._baseline is not None):
                 self._report(self._run)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the report could not be shown: {describe(error)}")
@@ -363,8 +361,8 @@ class Session:
                 folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
                 path = Path(folder) / "run.json"
                 write_run(run, path)
-            if self._show_report:
-                self._clean_process.run("report", str(path), "--top", str(self._top))
+            if self._report_options is not None:
+                self._clean_process.run("report", str(path), *self._report_options)
             if self._baseline is not None:
                 self._make_baseline(run, path, self._baseline)
 
@@ -413,11 +411,9 @@ _active: Session | None = None
 def start_launched(
     *,
     output: str,
-    top: int,
-    show_report: bool,
+    report_options: list[str] | None,
     quiet: bool,
     live: bool | None,
-    deep: bool,  # noqa: ARG001 - for the parts that are on only then
     ops: int,
     trace: str | None,
     baseline: str | None,
@@ -457,8 +453,7 @@ def start_launched(
     session = Session(
         facts,
         output=Path(output),
-        top=top,
-        show_report=show_report,
+        report_options=report_options,
         quiet=quiet,
         live=line,
         baseline=baseline,
@@ -492,7 +487,7 @@ def profile_until_exit(*, output: Path | str | None, top: int = DEFAULT_TOP) -> 
     facts = begin_run(program, started_at)
     if output is not None:
         write_run(facts, output)
-    _active = Session(facts, output=output, top=top)
+    _active = Session(facts, output=output, report_options=("--top", str(top)))
     _active.start()
 
 

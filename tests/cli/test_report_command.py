@@ -11,6 +11,7 @@ from pyrometer.cli.report import report
 from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.record.run import Program
 from pyrometer.report import render_json, render_markdown, render_terminal
+from pyrometer.report.levels import Level
 from pyrometer.store.run_files import write_run
 from tests.placed_runs import placed_run
 from tests.report.sample_runs import empty_run, simple_run, threaded_run
@@ -57,6 +58,99 @@ def test_the_other_formats_are_there_for_the_asking() -> None:
     write_run(threaded_run(), Path("run.json"))
     assert report_of("run.json", "--format", "markdown") == render_markdown(threaded_run())
     assert report_of("run.json", "--format", "json") == render_json(threaded_run())
+
+
+def test_a_page_is_made_by_its_ending_or_its_format() -> None:
+    write_run(training_run(), Path("run.json"))
+    report_of("run.json", "-o", "page.html")
+    page = Path("page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert report_of("run.json", "--format", "html") == page
+
+
+def test_levels_and_a_brief_are_markdown() -> None:
+    write_run(training_run(), Path("run.json"))
+    for level in Level:
+        expected = render_markdown(training_run(), level=level)
+        assert report_of("run.json", "--level", level.value) == expected
+    brief = report_of("run.json", "--brief")
+    assert brief == render_markdown(training_run(), brief=True)
+    assert len(brief.splitlines()) < 60
+
+
+@pytest.mark.parametrize("option", [("--brief",), ("--level", "deep")])
+def test_words_for_markdown_are_refused_for_other_formats(option: tuple[str, ...]) -> None:
+    write_run(training_run(), Path("run.json"))
+    error = error_of("run.json", "--format", "json", *option)
+    assert str(error) == f"{option[0]} is for Markdown, and the format is json"
+
+
+@pytest.mark.parametrize(
+    ("format_name", "file_name"),
+    [
+        ("markdown", "deep-profile-report.md"),
+        ("html", "report.html"),
+        ("json", "report.json"),
+        ("findings", "findings.json"),
+        ("agent", "agent-brief.md"),
+        ("trace", "timeline.json"),
+        ("terminal", "report.txt"),
+        ("baseline-page", "profiling_report.md"),
+    ],
+)
+def test_in_a_folder_a_report_gets_the_name_of_its_format(format_name: str, file_name: str) -> None:
+    write_run(training_run(), Path("run.json"))
+    Path("reports").mkdir()
+    report_of("run.json", "--format", format_name, "-o", "reports")
+    assert [path.name for path in Path("reports").iterdir()] == [file_name]
+    assert Path("reports", file_name).stat().st_size > 100
+
+
+def test_levels_have_names_of_their_own_in_a_folder() -> None:
+    write_run(training_run(), Path("run.json"))
+    Path("reports").mkdir()
+    for level in Level:
+        report_of("run.json", "--level", level.value, "-o", "reports")
+    names = {path.name for path in Path("reports").iterdir()}
+    assert names == {"profile-report.md", "deep-profile-report.md", "comprehensive-report.md"}
+
+
+def test_every_table_is_written_as_csv_to_a_folder() -> None:
+    write_run(training_run(), Path("run.json"))
+    result = invoke("run.json", "--format", "csv", "-o", "tables/of/it")
+    assert result.exit_code == 0
+    names = {path.name for path in Path("tables/of/it").iterdir()}
+    assert {"steps.csv", "phases.csv", "modules.csv", "findings.csv"} <= names
+    assert "-o FOLDER" in str(error_of("run.json", "--format", "csv"))
+
+
+def test_the_page_beside_the_run_is_made_for_the_asking() -> None:
+    write_run(training_run(), Path("a-run/run.json"))
+    result = invoke("a-run", "--html")
+    assert (result.stdout, result.stderr) == ("", "page written to a-run/report.html\n")
+    assert Path("a-run/report.html").exists()
+
+
+def test_the_report_is_kept_beside_the_run_for_the_asking() -> None:
+    write_run(training_run(), Path("a-run/run.json"))
+    assert report_of("a-run", "--keep", "--level", "standard") == render_terminal(training_run())
+    kept = Path("a-run/profile-report.md").read_text()
+    assert kept == render_markdown(training_run(), level=Level.STANDARD)
+
+
+def test_targets_of_the_project_are_judged_against_another_run() -> None:
+    Path("pyproject.toml").write_text('[tool.pyrometer.targets]\nthroughput = "+30%"\n')
+    write_run(training_run(), Path("run.json"))
+    alone = json.loads(report_of("run.json", "--format", "findings"))["targets"]
+    assert [target["met"] for target in alone] == [False]
+    against = json.loads(report_of("run.json", "--format", "findings", "--against", "run.json"))["targets"]
+    assert against[0]["relative_to"] != alone[0]["relative_to"]
+
+
+def test_targets_that_cannot_be_read_are_named() -> None:
+    Path("pyproject.toml").write_text('[tool.pyrometer.targets]\nthroughput = "a lot"\n')
+    write_run(training_run(), Path("run.json"))
+    assert "throughput is 'a lot'" in str(error_of("run.json"))
 
 
 def test_top_sets_how_many_scopes_are_shown() -> None:
@@ -163,7 +257,7 @@ def test_a_baseline_never_replaces_another_file() -> None:
 def test_other_reports_are_of_one_run() -> None:
     write_run(simple_run(), Path("run.json"))
     assert str(error_of("run.json", "run.json")) == (
-        "2 runs are too many for one report; only --format baseline takes several"
+        "2 runs are too many for one report; only --format baseline and baseline-page take several"
     )
 
 

@@ -81,11 +81,60 @@ def test_the_settings_do_too_and_options_overrule_them(folder: Folder) -> None:
 
 
 def test_deep_is_off_unless_asked_for(folder: Folder) -> None:
-    assert launch_options(folder)["deep"] is False
-    assert launch_options(folder, "--deep")["deep"] is True
+    assert launch_options(folder)["ops"] == 0
+    assert launch_options(folder, "--deep")["ops"] == 5
     folder.write("pyproject.toml", "[tool.pyrometer.run]\ndeep = true\n")
-    assert launch_options(folder)["deep"] is True
-    assert launch_options(folder, "--no-deep")["deep"] is False
+    assert launch_options(folder)["ops"] == 5
+    assert launch_options(folder, "--no-deep")["ops"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ((), []),
+        (("--deep", "--top", "3"), ["--top", "3"]),
+        (("--html",), ["--html"]),
+        (("--open",), ["--open"]),
+        (("--quiet", "--html"), ["--quiet", "--html"]),
+        (("--no-report", "--open"), ["--quiet", "--open"]),
+        (("--quiet",), None),
+        (("--no-report",), None),
+    ],
+)
+def test_what_is_made_of_the_run_at_its_end(
+    folder: Folder, options: tuple[str, ...], made: list[str] | None
+) -> None:
+    assert launch_options(folder, *options)["report_options"] == made
+
+
+def test_targets_that_cannot_be_read_are_known_before_the_program_runs(folder: Folder) -> None:
+    folder.write("pyproject.toml", '[tool.pyrometer.targets]\nthroughput = "a lot"\n')
+    ended = folder.run(*PROFILED, "program.py")
+    assert (ended.stdout, ended.code) == ("", 2)
+    assert "throughput is 'a lot'" in ended.stderr
+    assert not (folder.programs / "pyrometer-runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [((), "profile-report.md"), (("--deep",), "deep-profile-report.md")]
+)
+def test_the_report_is_kept_beside_a_run_in_a_folder_of_its_own(
+    folder: Folder, options: tuple[str, ...], name: str
+) -> None:
+    folder.run(*PROFILED, *options, "program.py")
+    (run_folder,) = (folder.programs / "pyrometer-runs").iterdir()
+    kept = {path.name for path in run_folder.iterdir() if not path.name.endswith(".svg")}
+    assert kept == {"run.json", name}
+    assert (run_folder / name).read_text().startswith("# Pyrometer: program.py\n")
+
+
+def test_the_page_is_written_beside_the_run_and_opened_at_the_end(folder: Folder) -> None:
+    folder.environment["BROWSER"] = "echo opened %s"
+    ended = folder.run(*PROFILED, "--quiet", "--open", "-o", "kept.json", "program.py")
+    page = folder.programs / "kept.report.html"
+    assert page.read_text().startswith("<!doctype html>")
+    assert f"opened {page.as_uri()}" in ended.stderr
+    assert (ended.stdout, ended.code) == ("it ran\n", 0)
 
 
 def test_quiet_overrules_the_live_line_of_the_settings_only(folder: Folder) -> None:

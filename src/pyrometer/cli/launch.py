@@ -82,9 +82,12 @@ class Options:
     """What ``pyrometer run`` was asked for."""
 
     output: str | None
-    top: int
+    top: int | None
     quiet: bool
     show_report: bool
+    html: bool
+    """Whether the page to look at is to be written beside the run."""
+    open_page: bool
     window: Window | None
     warmup: int | None
     live: bool | None
@@ -139,13 +142,11 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
     command = [sys.executable, *interpreter_options(sys.orig_argv), *target.command(), *arguments]
     environment = _environment(
         output=str(output.absolute()),
-        top=options.top,
+        report_options=report_options(options),
         quiet=options.quiet,
-        show_report=options.show_report,
         window=options.window,
         warmup=options.warmup,
         live=options.live,
-        deep=options.deep,
         ops=options.ops,
         trace=None if options.trace is None else str(resolve_trace(options.trace, folder=current_folder())),
         baseline=baseline,
@@ -166,6 +167,17 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         with contextlib.suppress(OSError):
             stream.flush()
     os.execve(command[0], command, environment)
+
+
+def report_options(options: Options) -> list[str] | None:
+    """What is to be made of the run at its end, as options of ``pyrometer report``; None: nothing."""
+    page = [*["--html"] * options.html, *["--open"] * options.open_page]
+    if options.quiet or not options.show_report:
+        return ["--quiet", *page] if page else None
+    top = [] if options.top is None else ["--top", str(options.top)]
+    # Only in a folder made for this run: others may hold files of the user's own under these names.
+    kept = ["--keep", "--level", "deep" if options.deep else "standard"] if options.output is None else []
+    return [*top, *kept, *page]
 
 
 def _without_what_would_be_counted(options: Options) -> Options:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
+from pyrometer.cli.report_formats import Shown
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report.stack_exports import Weight, collapsed_lines, render_speedscope
@@ -30,16 +32,43 @@ class StackFiles:
         return any((self.flamegraph, self.collapsed, self.speedscope, self.pprof))
 
 
-def write_report(output: Path, text: str, *, run_path: Path, option: str = "-o") -> None:
+def beside(run_path: Path, name: str) -> Path:
+    """A file next to a run: of this name in a run's own folder, else with the run's name before it."""
+    if run_path.is_dir():
+        return run_path / name
+    if run_path.name == RUN_FILE_NAME:
+        return run_path.with_name(name)
+    stem = run_path.name.removesuffix(".gz").removesuffix(".json")
+    return run_path.with_name(f"{stem}.{name}")
+
+
+def write_report(output: Path, text: str, *, run_path: Path | None, option: str = "-o") -> None:
     """Write a report to a file, but never over the run it was made from."""
     _write(output, [text.encode("utf-8")], run_path=run_path, what="report", option=option)
 
 
-def write_flamegraph_beside(run: Run, output: Path, *, run_path: Path) -> str | None:
+def write_csv_files(folder: Path, shown: Shown) -> str:
+    """Write each table of a run to a file of its own in the folder; a line that says so."""
+    from pyrometer.report.csv_tables import csv_tables
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = []
+        for name, text in csv_tables(shown.observed, shown.findings, shown.judged):
+            (folder / name).write_text(text, encoding="utf-8", newline="")
+            names.append(name)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write tables to {folder}: {error.strerror or error}. Name another folder with -o"
+        ) from error
+    return f"{folder}: {format_count(len(names), 'table')}: {', '.join(names)}"
+
+
+def write_flamegraph_beside(observed: Observed, output: Path, *, run_path: Path) -> str | None:
     """Write the flame graph next to a Markdown report; its name, or None when there is nothing to draw."""
     from pyrometer.report.flamegraph import render_flamegraph
 
-    results = build_sample_results(run)
+    run, results = observed.run, observed.samples
     if results is None or not results.overall.parts.cpu_ns:
         return None
     picture = output.with_name(f"{output.stem}.flamegraph.svg")
@@ -98,10 +127,10 @@ def _formats(
     yield "--pprof", wanted.pprof, lambda: [render_pprof(run, results.recorded)]
 
 
-def _write(path: Path, content: Iterable[bytes], *, run_path: Path, what: str, option: str) -> None:
+def _write(path: Path, content: Iterable[bytes], *, run_path: Path | None, what: str, option: str) -> None:
     try:
-        run_file = run_path / RUN_FILE_NAME if run_path.is_dir() else run_path
-        if path.exists() and path.samefile(run_file):
+        run_file = run_path / RUN_FILE_NAME if run_path is not None and run_path.is_dir() else run_path
+        if run_file is not None and path.exists() and path.samefile(run_file):
             raise UsageError(f"{path} is the run itself: name another file for its {what} with {option}")
         with path.open("wb") as file:
             file.writelines(content)

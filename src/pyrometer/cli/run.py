@@ -14,6 +14,7 @@ from pyrometer.store.settings import (
     check_sample_hz,
     check_warmup,
     load_run_settings,
+    load_targets,
     parse_steps,
 )
 
@@ -78,7 +79,8 @@ def run(
         ),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Show the N largest scopes.  [default: 20]")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Show the N largest scopes (20), and as much of other tables."),
     ] = None,
     quiet: Annotated[
         bool | None, typer.Option("--quiet/--no-quiet", help="Say nothing but errors.", show_default=False)
@@ -87,6 +89,15 @@ def run(
         bool | None,
         typer.Option("--report/--no-report", help="Print the report at the end.", show_default=False),
     ] = None,
+    html: Annotated[
+        bool | None,
+        typer.Option(
+            "--html/--no-html", help="Write the page to look at beside the run file.", show_default=False
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Write that page, and open it in the browser at the end.")
+    ] = False,
     steps: Annotated[
         str | None,
         typer.Option(
@@ -198,6 +209,8 @@ def run(
     if cachegrind or cachegrind_scope is not None:
         _check_beside_valgrind(counters=counters, baseline=baseline, trace=trace)
     settings = load_run_settings(current_folder())
+    # Read when the report is made; that they cannot be is to be known before hours of training.
+    load_targets(current_folder())
     quiet = settings.quiet if quiet is None else quiet
     deep = settings.deep if deep is None else deep
     target = Target(script=None if module is not None else arguments[0], module=module)
@@ -209,6 +222,8 @@ def run(
             top=settings.top if top is None else top,
             quiet=quiet,
             show_report=settings.report if report is None else report,
+            html=settings.html if html is None else html,
+            open_page=open_page,
             window=settings.steps if steps is None else parse_steps("--steps", steps),
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
             live=(None if quiet else settings.live) if live is None else live,

@@ -28,9 +28,12 @@ class RunSettings:
 
     output: str | None = None
     """The run file, or the folder for it; relative to the working directory, like ``-o``."""
-    top: int = 20
+    top: int | None = None
+    """How many rows tables have; None: as many as fit a report to be read."""
     quiet: bool = False
     report: bool = True
+    html: bool = False
+    """Whether to write the page to look at."""
     live: bool | None = None
     """Whether to show a line of progress; None: where that is of use."""
     warmup: int | None = None
@@ -58,6 +61,7 @@ _ALLOWED = {
     "top": "a whole number from 1",
     "quiet": "true or false",
     "report": "true or false",
+    "html": "true or false",
     "live": "true or false",
     "deep": "true or false",
     "memory": "true or false",
@@ -133,13 +137,14 @@ def load_run_settings(folder: Path) -> RunSettings:
 
 def load_targets(folder: Path) -> "tuple[Target, ...]":
     """What the project's ``[tool.pyrometer.targets]`` is to reach, found as by ``load_run_settings``."""
+    project = _find_project(folder)
+    table = {} if project is None else _read_table(project, "targets")
+    if not table:
+        return ()
     # Each start of a program under the profiler reads settings, and the analysis would be half of its cost.
     from pyrometer.analysis.targets import parse_targets
 
-    project = _find_project(folder)
-    if project is None:
-        return ()
-    return parse_targets(_read_table(project, "targets"), where=f"{project}: [{_TABLE}.targets]")
+    return parse_targets(table, where=f"{project}: [{_TABLE}.targets]")
 
 
 def _find_project(folder: Path) -> Path | None:

@@ -1,0 +1,185 @@
+"""The formats that ``pyrometer report`` knows, and the text of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from pyrometer.analysis.findings.find import find
+from pyrometer.analysis.findings.model import Findings
+from pyrometer.analysis.observed import Observed, observe
+from pyrometer.analysis.targets import Target, TargetResult, judge_targets
+from pyrometer.errors import UsageError
+from pyrometer.record.run import Run
+from pyrometer.report import Screen, render_json, render_markdown, render_terminal
+from pyrometer.report.levels import FILE_NAMES, Level
+
+DEFAULT_TOP = 20
+
+
+class Format(StrEnum):
+    """The reports there are."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+    FINDINGS = "findings"
+    AGENT = "agent"
+    CSV = "csv"
+    TRACE = "trace"
+    BASELINE = "baseline"
+    BASELINE_PAGE = "baseline-page"
+
+
+MADE_OF_SEVERAL = frozenset({Format.BASELINE, Format.BASELINE_PAGE})
+"""Formats that put several runs together."""
+
+_ENDINGS = {
+    ".md": Format.MARKDOWN,
+    ".markdown": Format.MARKDOWN,
+    ".json": Format.JSON,
+    ".html": Format.HTML,
+    ".htm": Format.HTML,
+}
+_NAMES = {
+    Format.TERMINAL: "report.txt",
+    Format.HTML: "report.html",
+    Format.JSON: "report.json",
+    Format.FINDINGS: "findings.json",
+    Format.AGENT: "agent-brief.md",
+    Format.TRACE: "timeline.json",
+    Format.BASELINE: "baseline.json",
+    Format.BASELINE_PAGE: "profiling_report.md",
+}
+
+
+def format_for(output: Path | None) -> Format:
+    """The format a file's ending asks for; a folder takes Markdown."""
+    if output is None:
+        return Format.TERMINAL
+    if output.is_dir():
+        return Format.MARKDOWN
+    return _ENDINGS.get(output.suffix.lower(), Format.TERMINAL)
+
+
+def file_in(output: Path, report_format: Format, level: Level) -> Path:
+    """The file to write: a folder takes one of the format's own name. CSV is a folder itself."""
+    if report_format is Format.CSV or not output.is_dir():
+        return output
+    return output / (FILE_NAMES[level] if report_format is Format.MARKDOWN else _NAMES[report_format])
+
+
+@dataclass(kw_only=True)
+class Shown:
+    """A run to be shown, and how. What is worked out of it is worked out once."""
+
+    run: Run
+    top: int | None = None
+    by_thread: bool = False
+    functions: bool = False
+    level: Level = Level.DEEP
+    brief: bool = False
+    targets: tuple[Target, ...] = ()
+    against: Run | None = None
+    """What relative targets are relative to; None: to this run."""
+    screen: Screen = field(default_factory=Screen)
+    flamegraph: str | None = None
+    """Where that picture is, as seen from the report; likewise ``roofline_file``."""
+    roofline_file: str | None = None
+
+    @cached_property
+    def observed(self) -> Observed:
+        """All that the run says."""
+        return observe(self.run)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What is worth changing in it."""
+        return find(self.observed)
+
+    @cached_property
+    def judged(self) -> tuple[TargetResult, ...]:
+        """The project's targets, beside the run."""
+        baseline = None if self.against is None else observe(self.against)
+        return judge_targets(self.observed, self.targets, baseline=baseline)
+
+
+def render(shown: Shown, report_format: Format) -> str:
+    """The run in the format asked for."""
+    return _RENDERERS[report_format](shown)
+
+
+def _terminal(shown: Shown) -> str:
+    return render_terminal(
+        shown.run,
+        top=shown.top,
+        by_thread=shown.by_thread,
+        functions=shown.functions,
+        width=shown.screen.width,
+        color=shown.screen.color,
+        ascii_only=shown.screen.ascii_only,
+        findings=shown.findings,
+    )
+
+
+def _markdown(shown: Shown) -> str:
+    return render_markdown(
+        shown.run,
+        level=shown.level,
+        brief=shown.brief,
+        top=shown.top or DEFAULT_TOP,
+        by_thread=shown.by_thread,
+        flamegraph=shown.flamegraph,
+        roofline_file=shown.roofline_file,
+        findings=shown.findings,
+        targets=shown.judged,
+    )
+
+
+# Each loaded when it is asked for: none needs the others.
+
+
+def _html(shown: Shown) -> str:
+    from pyrometer.report.html_page import render_html
+
+    return render_html(shown.run, findings=shown.findings)
+
+
+def _json(shown: Shown) -> str:
+    return render_json(shown.run, top=shown.top)
+
+
+def _findings(shown: Shown) -> str:
+    from pyrometer.report.findings_json import render_findings_json
+
+    return render_findings_json(shown.observed, shown.findings, shown.judged)
+
+
+def _agent(shown: Shown) -> str:
+    from pyrometer.report.agent_brief import render_brief_for_agents
+
+    return render_brief_for_agents(shown.observed, shown.findings, shown.judged)
+
+
+def _trace(shown: Shown) -> str:
+    from pyrometer.report.timeline_trace import render_timeline
+
+    return render_timeline(shown.observed)
+
+
+def _csv(_shown: Shown) -> str:
+    raise UsageError("CSV is a folder of files, one for each table: name it with -o FOLDER")
+
+
+_RENDERERS: dict[Format, Callable[[Shown], str]] = {
+    Format.TERMINAL: _terminal,
+    Format.MARKDOWN: _markdown,
+    Format.HTML: _html,
+    Format.JSON: _json,
+    Format.FINDINGS: _findings,
+    Format.AGENT: _agent,
+    Format.TRACE: _trace,
+    Format.CSV: _csv,
+}
