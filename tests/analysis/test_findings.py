@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -594,3 +595,11 @@ def test_work_that_takes_longer_to_launch_than_to_do_is_found() -> None:
 )
 def test_runs_without_time_or_memory_are_looked_at_all_the_same(damage: Callable[[Run], Run]) -> None:
     assert found_in(damage(training_run())).verdict
+
+
+# The docs.
+
+
+def test_the_docs_name_every_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert [kind.value for kind in FindingKind if f"`{kind.value}`" not in page] == []
