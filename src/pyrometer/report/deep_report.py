@@ -15,7 +15,7 @@ from pyrometer.report.document import Document
 from pyrometer.report.findings_section import build_opportunity_section
 from pyrometer.report.glance_section import build_glance_section
 from pyrometer.report.hot_path_sections import build_hot_path_section, build_ranked_section
-from pyrometer.report.method_section import build_command_section, run_options
+from pyrometer.report.method_section import build_command_section, build_raw_section, run_options
 from pyrometer.report.model_tables import build_model_tables
 from pyrometer.report.pictures import Pictures
 from pyrometer.report.plan_section import build_plan_section
@@ -91,4 +91,5 @@ def _appendix(document: Document) -> Iterator[Section]:
     yield Section(title="Losses", blocks=(Bullets(lines=document.losses),))
     yield Section(title="Machine and software", blocks=(Pairs(rows=document.facts),))
     yield Section(title="What was recorded", blocks=(Pairs(rows=tuple(run_options(document.run))),))
+    yield build_raw_section(document.run)
     yield build_command_section(document.run)

@@ -12,6 +12,7 @@ from pyrometer.report.document import Document
 from pyrometer.units import format_bytes, format_count, format_duration
 
 METHOD_TITLE = "Method"
+RAW_TITLE = "Raw data"
 COMMANDS_TITLE = "Commands to reproduce"
 CONFIGURATION_TITLE = "Configuration"
 
@@ -34,6 +35,17 @@ def build_command_section(run: Run) -> Section:
     )
     where = Lines(lines=(f"In {run.program.working_directory}:",))
     return Section(title=COMMANDS_TITLE, blocks=(where, Code(lines=lines, language="console")))
+
+
+def build_raw_section(run: Run) -> Section:
+    """What the run file holds one by one, and how to have it as tables."""
+    return Section(
+        title=RAW_TITLE,
+        blocks=(
+            Pairs(rows=tuple(_raw(run))),
+            Code(lines=(f"pyrometer report {_RUN_FILE} --format csv -o tables",), language="console"),
+        ),
+    )
 
 
 def build_configuration_section(document: Document) -> Section:
@@ -96,6 +108,28 @@ def _options(run: Run) -> Iterator[str]:
     if counters is not None and counters.simulated is not None:
         scope = counters.simulated.scope
         yield "--cachegrind" if scope is None else f"--cachegrind-scope {shlex.quote(scope)}"
+
+
+def _raw(run: Run) -> Iterator[tuple[str, str]]:
+    torch, samples, allocations = run.torch, run.samples, run.allocations
+    scopes = sum(len(strand.nodes) for strand in run.strands)
+    yield "scopes", f"{format_count(scopes, 'place')} on {format_count(len(run.strands), 'thread')}"
+    if torch is not None:
+        kept = sum(len(group.first) + len(group.sampled) for group in torch.groups)
+        steps = sum(group.steps for group in torch.groups)
+        yield "steps", f"{kept:,} of {steps:,} one by one, all in sums and histograms"
+        yield "modules", f"{len(torch.modules):,}"
+        windows = () if torch.operators is None else torch.operators.windows
+        if windows:
+            events = sum(window.events for window in windows)
+            yield "operators", f"{format_count(events, 'event')} in {format_count(len(windows), 'window')}"
+    if samples is not None:
+        stacks = format_count(len(samples.observations), "place")
+        yield "stack samples", f"{format_count(samples.samples, 'sample')} at {stacks}"
+    if allocations is not None and allocations.sites is not None:
+        yield "lines that allocate", format_count(len(allocations.sites.sites), "stack")
+    if run.memory is not None:
+        yield "memory", format_count(len(run.memory.series), "reading")
 
 
 def _method(document: Document) -> Iterator[str]:

@@ -35,7 +35,10 @@ def build_model_tables(results: TorchResults) -> Iterator[Section]:
         row for group in results.groups if group.nature.kind in _FORWARD_KINDS for row in _size_rows(group)
     )
     if rows:
-        yield Section(title="Inference latency, by batch size", blocks=(_size_table(rows),))
+        left_out = len(rows[_MOST_SIZES:])
+        more = [f"{format_count(left_out, 'more size')} not shown."] if left_out else []
+        table = _size_table(rows[:_MOST_SIZES])
+        yield Section(title="Inference latency, by batch size", blocks=(table, *notes(more)))
 
 
 def _models(modules: ModuleTable) -> list[ModuleRow]:
@@ -69,7 +72,7 @@ def _size_rows(group: GroupResult) -> Iterator[Row]:
     for step in group.series[group.warmup.steps :]:
         if step.samples:
             by_size.setdefault(step.samples, []).append(step)
-    for size in sorted(by_size)[:_MOST_SIZES]:
+    for size in sorted(by_size):
         durations_ns = [step.duration_ns for step in by_size[size]]
         mean_ns = sum(durations_ns) / len(durations_ns)
         yield Row(

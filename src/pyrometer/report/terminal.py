@@ -15,7 +15,7 @@ from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.findings_section import MOST_ON_TERMINAL, build_findings_section
 from pyrometer.report.page import Page
 from pyrometer.report.sample_sections import build_sample_sections
-from pyrometer.report.scope_sections import PARALLEL_MARK, build_scope_sections, mark
+from pyrometer.report.scope_sections import build_scope_sections, mark
 from pyrometer.report.screen import DEFAULT_WIDTH
 from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_sections import build_flow_sections, build_model_sections
@@ -25,8 +25,6 @@ from pyrometer.units import format_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-__all__ = ["PARALLEL_MARK", "render_terminal"]
 
 _NARROWEST = 40
 _SHORTEST_NAME = 16
