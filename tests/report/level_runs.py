@@ -6,7 +6,7 @@ import msgspec
 
 from pyrometer.record.run import Run
 from tests.limits import make_limits
-from tests.record.example_runs import make_allocations, make_counters
+from tests.record.example_runs import make_allocations, make_counters, make_garbage
 from tests.report.sample_runs import empty_run, simple_run
 from tests.sampled_runs import STACKS, THREADS, Seen, stack_samples, with_samples
 from tests.torch_runs import (
@@ -27,7 +27,11 @@ def full_run() -> Run:
     run = with_scopes(operators_run(net_operators()))
     run = with_samples(run, stack_samples(*stacks, threads=THREADS))
     return msgspec.structs.replace(
-        run, allocations=make_allocations(), counters=make_counters(), limits=make_limits()
+        run,
+        allocations=make_allocations(),
+        counters=make_counters(),
+        garbage=make_garbage(),
+        limits=make_limits(),
     )
 
 

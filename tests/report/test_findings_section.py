@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from pyrometer.analysis.findings.drafting import See
 from pyrometer.analysis.findings.model import FindingKind, GainOf, Place
 from pyrometer.report import render_markdown, render_terminal
 from pyrometer.report.findings_wording import percent, speedup_text, times
@@ -22,7 +23,7 @@ from tests.report.level_runs import full_run
 from tests.report.sample_runs import simple_run
 from tests.report.test_safety import NASTY_TEXT
 from tests.report.torch_samples import large_torch_run
-from tests.torch_runs import training_run
+from tests.torch_runs import compiled_run, generation_run, training_run
 
 
 def section(text: str, title: str) -> list[str]:
@@ -35,6 +36,13 @@ def section(text: str, title: str) -> list[str]:
 def test_findings_on_a_terminal_look_as_agreed(check_golden: Callable[[str, str], None]) -> None:
     check_golden("findings.txt", render_terminal(training_run(), findings=training_findings()))
     check_golden("findings-full.txt", render_terminal(full_run(), findings=training_findings()))
+
+
+def test_each_section_that_evidence_names_is_there() -> None:
+    runs = [full_run(), generation_run(cached=False), compiled_run()]
+    for render in (render_terminal, render_markdown):
+        text = "\n".join(render(run, findings=no_findings()) for run in runs)
+        assert [see for see in See if not re.search(rf"^(## )?{see}", text, re.MULTILINE)] == []
 
 
 def test_the_verdict_stands_right_under_the_headline() -> None:

@@ -12,6 +12,7 @@ from pyrometer.report.cells import SPACIOUS
 from pyrometer.report.document import Document
 from pyrometer.report.findings_section import build_opportunity_section
 from pyrometer.report.findings_wording import describe_strengths
+from pyrometer.report.garbage_section import build_garbage_section
 from pyrometer.report.glance_section import glance_rows
 from pyrometer.report.hot_path_sections import build_hot_path_section, build_ranked_section
 from pyrometer.report.method_section import (
@@ -100,6 +101,8 @@ def _memory(document: Document) -> Section:
         parts.append(build_memory_section(document.torch, document.memory))
     allocations = build_allocation_sections(document.allocations, SPACIOUS, top=_MOST_ROWS)
     parts += (section for section in allocations if section.title in _MEMORY_TITLES)
+    garbage = build_garbage_section(document.run, SPACIOUS)
+    parts += [] if garbage is None else [garbage]
     parts.append(build_cache_section(document))
     whole = together(MEMORY_TITLE, parts)
     # The first part has the same title as all of it.

@@ -146,7 +146,7 @@ def _reasons(counters: "Iterator[CounterResult] | tuple[CounterResult, ...]") ->
 
 
 def _simulation(result: SimulationResult, style: Style) -> Section:
-    title = "Caches, simulated"
+    title = "Simulated caches"
     if result.instructions is None:
         return Section(title=title, blocks=(Lines(lines=(f"Unavailable: {result.reason}.",)),))
     counted = Lines(lines=(_describe_counted(result),))

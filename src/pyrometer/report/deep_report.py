@@ -13,6 +13,7 @@ from pyrometer.report.cells import SPACIOUS
 from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document
 from pyrometer.report.findings_section import build_opportunity_section
+from pyrometer.report.garbage_section import build_garbage_section
 from pyrometer.report.glance_section import build_glance_section
 from pyrometer.report.hot_path_sections import build_hot_path_section, build_ranked_section
 from pyrometer.report.method_section import build_command_section, build_raw_section, run_options
@@ -53,6 +54,8 @@ def build_deep_sections(
     if torch is not None:
         yield from _torch(document, torch, top=top, pictures=pictures)
     yield from build_allocation_sections(document.allocations, SPACIOUS, top=top)
+    garbage = build_garbage_section(document.run, SPACIOUS)
+    yield from () if garbage is None else (garbage,)
     yield build_cache_section(document)
     yield from build_counter_sections(document.counters, SPACIOUS, top=top)
     if torch is not None:

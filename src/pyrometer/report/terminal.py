@@ -13,6 +13,7 @@ from pyrometer.report.cells import COMPACT, hottest_amount
 from pyrometer.report.counters_section import build_counter_sections
 from pyrometer.report.document import Document, Headline, build_document
 from pyrometer.report.findings_section import MOST_ON_TERMINAL, build_findings_section
+from pyrometer.report.garbage_section import build_garbage_section
 from pyrometer.report.page import Page
 from pyrometer.report.sample_sections import build_sample_sections
 from pyrometer.report.scope_sections import build_scope_sections, mark
@@ -109,6 +110,8 @@ def _sections(document: Document, *, most: _Most, functions: bool) -> Iterator[S
             torch, COMPACT, top=most.modules, top_placed=most.placed, top_operators=most.operators
         )
         yield from build_flow_sections(torch, document.memory, COMPACT)
+    garbage = build_garbage_section(document.run, COMPACT)
+    yield from () if garbage is None else (garbage,)
     if document.samples is not None:
         yield from build_sample_sections(document.samples, COMPACT, top=most.functions, whole=functions)
     yield from build_scope_sections(document, COMPACT, explained=not found)
