@@ -6,7 +6,7 @@ from pyrometer.record.run import Run
 from pyrometer.record.samples import Function, Observation, StackNode, StackSamples
 from pyrometer.record.values import ScopeNode
 from tests.limits import make_limits
-from tests.record.example_runs import make_allocations, make_counters
+from tests.record.example_runs import make_allocations, make_counters, make_garbage
 from tests.report.sample_runs import MS, main_strand, node, simple_run
 from tests.report.torch_samples import large_torch_run
 from tests.sampled_runs import STACKS, THREADS, Seen, stack_samples
@@ -14,7 +14,7 @@ from tests.torch_runs import evaluation_run, generation_run, net_operators
 
 
 def full_run() -> Run:
-    """Training and evaluation, with generation, operators, limits, scopes, samples and allocations."""
+    """Training, evaluation and generation, with operators, limits, scopes, samples, allocations, garbage."""
     run = evaluation_run()
     generated = generation_run(cached=False)
     assert run.torch is not None
@@ -38,6 +38,7 @@ def full_run() -> Run:
         samples=stack_samples(*inside, threads=THREADS),
         allocations=make_allocations(),
         counters=make_counters(),
+        garbage=make_garbage(),
     )
 
 

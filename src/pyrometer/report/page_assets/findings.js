@@ -56,9 +56,9 @@ function showFinding(finding) {
     listed("Likely causes", finding.causes.map((cause) => element("li", { text: cause }))),
     listed("What to try", finding.remedies.map(remedyEntry))
   );
-  if (finding.knob) {
+  if (finding.measure) {
     shown.append(
-      element("div", { class: "finding-part" }, element("h4", { text: "Measure what it gains" }), showCode({ text: `pyrometer tune --only ${finding.knob} PROGRAM.py` }))
+      element("div", { class: "finding-part" }, element("h4", { text: "Measure what it gains" }), showCode({ text: `${finding.measure} PROGRAM.py` }))
     );
   }
   return shown;
@@ -70,15 +70,13 @@ function showFindings(block) {
     shown.append(...block.found.map(showFinding));
     const more = block.notShown ? `${grouped(String(block.notShown))} more, with less to gain, are not shown. ` : "";
     shown.append(element("p", { class: "note", text: more + block.rule }));
-  } else {
-    shown.append(element("p", { class: "missing", text: "Nothing was found that is worth changing." }));
   }
-  const section = (title, none, entries) => {
+  const section = (title, none, entries, kind = "bullets") => {
     shown.append(element("h3", { class: "part", text: title }));
-    shown.append(entries.length ? element("ul", { class: "bullets" }, ...entries) : element("p", { class: "note", text: none }));
+    shown.append(entries.length ? element("ul", { class: kind }, ...entries) : element("p", { class: "note", text: none }));
   };
   section("Efficient already", "Nothing stands out.", block.strengths.map((text) => element("li", { class: "good", text })));
-  section("Looked for, and not there", "None of what was looked for is absent.", block.clear.map((text) => element("li", { text })));
+  section("Looked for, and not there", "None of what was looked for is absent.", block.clear.map((text) => element("li", { text })), "chips");
   section(
     "Not looked for",
     "Everything was looked for.",

@@ -1,15 +1,22 @@
 """Findings with their evidence, what is good already, and what was and was not looked for."""
 
-from pyrometer.analysis.findings.model import PRIORITY_RULE, Evidence, Finding, Findings, Gain, GainOf
+from pyrometer.analysis.findings.model import PRIORITY_RULE, Evidence, Finding, Findings
+from pyrometer.report.findings_wording import (
+    current_figure,
+    describe_strengths,
+    how_to_measure,
+    percent,
+    times,
+)
 from pyrometer.report.page_views.blocks import Block, name_of, plain, view
-from pyrometer.report.torch_wording import format_figure, sentence
-from pyrometer.units import format_bytes, format_duration, format_share
+from pyrometer.report.torch_wording import sentence
 
 # The beginnings of the sections' titles in the other reports, each with the view that has the same.
 _VIEWS = (
     ("allocation", "memory"),
     ("lines that allocate", "memory"),
     ("memory", "memory"),
+    ("garbage", "memory"),
     ("phases", "phases"),
     ("other steps", "phases"),
     ("first step", "phases"),
@@ -60,10 +67,10 @@ def build_findings_view(findings: Findings) -> Block:
         "rule": PRIORITY_RULE,
         "found": [finding_block(finding) for finding in findings.found],
         "notShown": findings.not_shown,
-        "strengths": [f"{sentence(plain(strength.text))}." for strength in findings.strengths],
-        "clear": [_kind(kind.value) for kind in findings.clear],
+        "strengths": [plain(text) for text in describe_strengths(findings)],
+        "clear": [kind.value for kind in findings.clear],
         "notLookedFor": [
-            {"kind": _kind(one.kind.value), "reason": plain(one.reason)} for one in findings.not_looked_for
+            {"kind": one.kind.value, "reason": plain(one.reason)} for one in findings.not_looked_for
         ],
     }
     return view("findings", "Findings", [block], count=len(findings.found))
@@ -73,14 +80,14 @@ def finding_block(finding: Finding) -> Block:
     """A finding as the page shows it, opened or in a line."""
     return {
         "rank": finding.rank,
-        "kind": _kind(finding.kind.value),
+        "kind": finding.kind.value,
         "what": sentence(plain(finding.what)),
         "priority": finding.priority.value,
         "gainClass": finding.gain_class.value,
-        "gain": _gain(finding.gain),
+        "gain": _gain(finding),
         "basis": None if finding.gain is None else plain(finding.gain.basis),
         "place": [[kind, name_of(name)] for kind, name in finding.place.parts],
-        "takes": _takes(finding),
+        "takes": current_figure(finding),
         "evidence": [_evidence(evidence) for evidence in finding.evidence],
         "causes": [plain(cause) for cause in finding.causes],
         "remedies": [
@@ -92,36 +99,16 @@ def finding_block(finding: Finding) -> Block:
         ],
         "effort": finding.effort.value,
         "risk": finding.risk.value,
-        "knob": None if finding.knob is None else plain(finding.knob),
+        "measure": how_to_measure(finding),
     }
 
 
-def _kind(value: str) -> str:
-    return sentence(value.replace("-", " "))
-
-
-def _gain(gain: Gain | None) -> str | None:
+def _gain(finding: Finding) -> str | None:
+    gain = finding.gain
     if gain is None:
         return None
-    words = f"at most {format_share(gain.share)} of {gain.of.value}"
-    if gain.of is GainOf.MEMORY or gain.speedup is None:
-        return words
-    return f"{words}, {format_figure(gain.speedup)} × as fast"
-
-
-def _takes(finding: Finding) -> str | None:
-    parts = []
-    if finding.share is not None:
-        parts.append(f"{format_share(finding.share)} of {_whole(finding)}")
-    if finding.duration_ns is not None:
-        parts.append(format_duration(finding.duration_ns))
-    if finding.size_bytes is not None:
-        parts.append(format_bytes(finding.size_bytes))
-    return ", ".join(parts) or None
-
-
-def _whole(finding: Finding) -> str:
-    return GainOf.STEP.value if finding.gain is None else finding.gain.of.value
+    words = f"at most {percent(gain.share)} of {gain.of.value}"
+    return words if gain.speedup is None else f"{words}, {times(gain.speedup)} as fast"
 
 
 def _evidence(evidence: Evidence) -> Block:

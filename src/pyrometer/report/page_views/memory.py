@@ -12,6 +12,7 @@ from pyrometer.report.allocation_sections import build_allocation_sections
 from pyrometer.report.blocks import Pairs
 from pyrometer.report.cells import SPACIOUS
 from pyrometer.report.page_views.blocks import Block, GridColumn, grid, heading, missing, pairs, plain, view
+from pyrometer.report.page_views.garbage import garbage_blocks
 
 _NO_SERIES = "Resident memory was not recorded over time: the program was too short, or it could not be read."
 _NOT_COUNTED = (
@@ -29,6 +30,7 @@ def build_memory_view(observed: Observed) -> Block:
         blocks += [heading("Allocations"), missing(_NOT_COUNTED, command="pyrometer run --memory PROGRAM.py")]
     else:
         blocks += _allocated(allocations)
+    blocks += garbage_blocks(observed.run)
     return view("memory", "Memory", blocks)
 
 

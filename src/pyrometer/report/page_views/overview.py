@@ -29,14 +29,17 @@ def build_overview(observed: Observed, findings: Findings) -> Block:
     blocks: list[Block] = [{"type": "verdict", "text": plain(findings.verdict)}]
     blocks.append({"type": "cards", "cards": list(_cards(observed))})
     torch = observed.torch
-    if torch is not None and torch.main is not None:
-        blocks += _step_blocks(torch, torch.main)
+    main = None if torch is None else torch.main
+    if torch is not None and main is not None:
+        blocks += [heading(f"A step: {describe_group(main)}"), phase_bar(main, colours_of(torch))]
     elif torch is not None:
         blocks.append(missing(NO_STEPS))
     blocks += _finding_blocks(findings)
-    if torch is not None and torch.hotspots:
-        blocks += [heading("Hotspots"), _hotspots(torch.hotspots)]
-    if torch is None or torch.main is None:
+    if torch is not None and main is not None:
+        blocks.append({"type": "steps", "groups": [step_chart(main, colours_of(torch))], "small": True})
+        # Findings say what to try from evidence; without any, what is likely is better than nothing.
+        blocks += _hotspots(torch.hotspots, advised=not findings.found)
+    else:
         blocks += _scope_blocks(observed)
     return view("overview", "Overview", blocks)
 
@@ -99,13 +102,6 @@ def _steps_and_samples(observed: Observed) -> str:
     return ", ".join(parts)
 
 
-def _step_blocks(torch: TorchResults, main: GroupResult) -> Iterator[Block]:
-    colours = colours_of(torch)
-    yield heading(f"A step: {describe_group(main)}")
-    yield phase_bar(main, colours)
-    yield {"type": "steps", "groups": [step_chart(main, colours)], "small": True}
-
-
 def _finding_blocks(findings: Findings) -> Iterator[Block]:
     if findings.found:
         yield heading("What to change first")
@@ -116,8 +112,11 @@ def _finding_blocks(findings: Findings) -> Iterator[Block]:
         }
 
 
-def _hotspots(hotspots: tuple[Hotspot, ...]) -> Block:
-    return grid(
+def _hotspots(hotspots: tuple[Hotspot, ...], *, advised: bool) -> Iterator[Block]:
+    if not hotspots:
+        return
+    yield heading("Hotspots")
+    yield grid(
         "hotspots",
         heading="hotspot",
         names=[spot.name for spot in hotspots],
@@ -140,7 +139,7 @@ def _hotspots(hotspots: tuple[Hotspot, ...]) -> Block:
             GridColumn(heading="a step", unit="duration", values=[spot.ns_per_step for spot in hotspots]),
             GridColumn(heading="priority", unit="text", values=[spot.priority.value for spot in hotspots]),
         ],
-        details=[_advice(spot) for spot in hotspots],
+        details=[_advice(spot) for spot in hotspots] if advised else None,
     )
 
 
