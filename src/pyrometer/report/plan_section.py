@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pyrometer.analysis.findings.model import Finding
 from pyrometer.analysis.plan import PLAN_RULE, Plan, Stage, Total
 from pyrometer.report.blocks import Block, Column, Heading, Lines, Row, Section, Table, notes
-from pyrometer.report.findings_wording import gain_text, percent, times, where
+from pyrometer.report.findings_wording import NOTHING_FOUND, gain_text, percent, times, where
 from pyrometer.report.torch_wording import sentence, short
 
 PLAN_TITLE = "Plan"
@@ -20,7 +20,9 @@ _COLUMNS = (
 
 
 def build_plan_section(plan: Plan) -> Section:
-    """The three horizons, each with its findings and totals, then all of it together."""
+    """The three horizons, each with its findings and totals, then all together; or that there is nothing."""
+    if not any(stage.findings for stage in plan.stages):
+        return Section(title=PLAN_TITLE, blocks=(Lines(lines=(NOTHING_FOUND,)),))
     blocks: list[Block] = []
     for stage in plan.stages:
         blocks += _stage(stage)
