@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from pyrometer.record.run import Loss, Outcome, Run
 from pyrometer.record.values import Strand, StrandParent
 from pyrometer.report import render_json, render_markdown, render_terminal
-from pyrometer.report.safe_text import shorten_middle
+from pyrometer.report.safe_text import shorten_end, shorten_middle
 from tests.findings import findings_named
 from tests.record.example_runs import make_allocations, make_counters
 from tests.report.sample_runs import (
@@ -163,6 +163,13 @@ def test_long_names_lose_their_middle() -> None:
     assert shorten_middle("encoder.layers.attention", 11) == "encod…ntion"
     assert shorten_middle("short", 5) == "short"
     assert shorten_middle("中文名字中文名字", 7) == "中…字"
+
+
+def test_long_sentences_lose_their_end() -> None:
+    assert shorten_end("the steps wait for data", 15) == "the steps wait…"
+    assert shorten_end("short", 5) == "short"
+    assert shorten_end("中文名字中文名字", 6) == "中文…"
+    assert shorten_end("anything", 1) == "…"
 
 
 @given(text=st.text(max_size=50), width=st.integers(1, 40))

@@ -50,6 +50,8 @@ class Row:
     """Whether it sums up the rows above, and has none of the program's words in it."""
     details: tuple[str, ...] = ()
     """Sentences that belong underneath."""
+    sentence: bool = False
+    """Whether the name is a sentence, which loses its end where it is too long, and not its middle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

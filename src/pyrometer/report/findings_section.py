@@ -78,7 +78,7 @@ def build_findings_section(
 def findings_table(found: Sequence[Finding], *, briefly: bool) -> Table:
     """Rank, what, where, at most and priority; where there is room, effort and risk too."""
     columns = [
-        Column(heading="where", left=True, widest=18 if briefly else None, dropped=1),
+        Column(heading="where", left=True, widest=16 if briefly else None, dropped=1),
         Column(heading="at most"),
         *([] if briefly else [Column(heading="of", left=True), Column(heading="speed-up")]),
         *([] if briefly else [Column(heading="effort", left=True), Column(heading="risk", left=True)]),
@@ -153,6 +153,7 @@ def _row(finding: Finding, *, briefly: bool) -> Row:
             finding.priority.value,
         ),
         emphasis=Emphasis.STRONG if finding.priority in _URGENT else Emphasis.NONE,
+        sentence=True,
     )
 
 

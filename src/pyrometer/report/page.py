@@ -18,7 +18,7 @@ from pyrometer.report.blocks import (
     Section,
     Table,
 )
-from pyrometer.report.safe_text import for_terminal, shorten_middle, visible
+from pyrometer.report.safe_text import for_terminal, shorten_end, shorten_middle, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -118,6 +118,8 @@ class Page:
         return cell_len(self.clean(row.guide)) + cell_len(self._name(row, self.width))
 
     def _name(self, row: Row, room: int) -> str:
+        if row.sentence:
+            return shorten_end(self.clean(visible(row.name)), room, ellipsis=self.clean("…"))
         return self.shorten(row.name, room, mark=row.mark)
 
     def _fit_names(self, rows: Sequence[Row], widths: Sequence[int]) -> tuple[list[str], int]:

@@ -91,6 +91,14 @@ def shorten_middle(text: str, width: int, *, ellipsis: str = "…") -> str:
     return f"{head}{ellipsis}{tail}"
 
 
+def shorten_end(text: str, width: int, *, ellipsis: str = "…") -> str:
+    """At most ``width`` terminal cells of the text, the end left out: sentences begin with what they say."""
+    if _fits(text, width):
+        return text
+    room = width - len(ellipsis)
+    return ellipsis[:width] if room <= 0 else f"{_take(text, room).rstrip()}{ellipsis}"
+
+
 def _fits(text: str, width: int) -> bool:
     if text.isascii():
         return len(text) <= width
