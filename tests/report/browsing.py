@@ -86,3 +86,17 @@ def opened(
         assert found.asked_for == []
     finally:
         context.close()
+
+
+def column(page: Opened, table: str, at: int) -> list[str]:
+    """The cells of a column, from 1, as far as they are in sight."""
+    cells = page.page.query_selector_all(f"{table} tbody tr[data-place] > :nth-child({at})")
+    return [cell.inner_text() for cell in cells]
+
+
+def focused(page: Opened) -> str:
+    """What the focused element says, or is called."""
+    text: str = page.page.evaluate(
+        "() => document.activeElement.getAttribute('aria-label') || document.activeElement.innerText"
+    )
+    return text
