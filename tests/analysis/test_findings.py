@@ -176,13 +176,21 @@ def worker_loader(**figures: object) -> Loader:
 
 
 def test_workers_that_are_always_busy_and_late_are_too_few() -> None:
-    late = worker_loader(wait_ns=300 * MS, work_ns=100 * 18 * MS, ready_batches=5)
-    found = one(found_in(run_with(loaders=(late,))), FindingKind.TOO_FEW_WORKERS)
+    waiting = steps_with(data=3 * MS)  # of 12.5 ms
+    late = worker_loader(wait_ns=300 * MS, work_ns=100 * 20 * MS, ready_batches=5)
+    found = one(found_in(run_with(waiting, loaders=(late,))), FindingKind.TOO_FEW_WORKERS)
     assert found.gain is not None
-    assert found.gain.share == pytest.approx(0.30)
+    assert found.gain.share == pytest.approx(0.24)
     assert found.remedies[0].snippet == "DataLoader(dataset, num_workers=4, persistent_workers=True)"
     half_busy = worker_loader(wait_ns=300 * MS, ready_batches=5)
-    assert FindingKind.TOO_FEW_WORKERS in found_in(run_with(loaders=(half_busy,))).clear
+    assert FindingKind.TOO_FEW_WORKERS in found_in(run_with(waiting, loaders=(half_busy,))).clear
+
+
+def test_a_loader_that_only_the_first_step_waits_for_is_not_too_slow() -> None:
+    steps = [{**STEP, "data": 300 * MS}, *[STEP] * 99]
+    late = worker_loader(wait_ns=350 * MS, work_ns=100 * 20 * MS, ready_batches=5)
+    run = run_with(group_of("training", "Adam", steps, samples=32), loaders=(late,))
+    assert FindingKind.TOO_FEW_WORKERS in found_in(run).clear
 
 
 def test_workers_beyond_need_are_idle() -> None:
@@ -207,11 +215,12 @@ def test_workers_started_with_each_epoch_are_told_from_kept_ones() -> None:
     [(FindingKind.SLOW_COLLATE, "collate_ns"), (FindingKind.SLOW_TRANSFORM, "transform_ns")],
 )
 def test_a_part_that_takes_most_of_a_slow_batch_is_found(kind: FindingKind, figure: str) -> None:
-    slow = {"wait_ns": 500 * MS, "ready_batches": 0, "collate_ns": 0}
-    found = one(found_in(run_with(loaders=(worker_loader(**{**slow, figure: 600 * MS}),))), kind)
+    waiting = steps_with(data=5_500 * US)  # of 15 ms
+    slow = {"wait_ns": 550 * MS, "ready_batches": 0, "collate_ns": 0}
+    found = one(found_in(run_with(waiting, loaders=(worker_loader(**{**slow, figure: 600 * MS}),))), kind)
     assert found.gain is not None
-    assert found.gain.share == pytest.approx(0.6 * 0.5)
-    assert kind in found_in(run_with(loaders=(worker_loader(**{**slow, figure: 300 * MS}),))).clear
+    assert found.gain.share == pytest.approx(0.6 * 5.5 / 15)
+    assert kind in found_in(run_with(waiting, loaders=(worker_loader(**{**slow, figure: 300 * MS}),))).clear
     # Nobody waits for it.
     ready = {"wait_ns": 10 * MS, "collate_ns": 0, figure: 600 * MS}
     assert kind in found_in(run_with(loaders=(worker_loader(**ready),))).clear

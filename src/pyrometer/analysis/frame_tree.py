@@ -46,7 +46,7 @@ SOME_NATIVE = Frame(name=FrameKind.NATIVE.value, kind=FrameKind.NATIVE, module="
 WAITING = Frame(name="waiting", kind=FrameKind.WAITING, module="")
 IMPORT = Frame(name="import", kind=FrameKind.STDLIB, module="importlib")
 """All of Python's import system, which has five frames for each import; tracebacks leave them out too."""
-_IMPORT_FILES = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
+IMPORT_FILES = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
@@ -251,7 +251,7 @@ def _function_frames(program: Program, samples: StackSamples) -> tuple[Frame, ..
     places = CodePlaces(program)
     return tuple(
         IMPORT
-        if function.file in _IMPORT_FILES
+        if function.file in IMPORT_FILES
         else Frame(
             name=function.name,
             kind=FrameKind(places.origin(function.file).value),

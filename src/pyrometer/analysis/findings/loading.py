@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pyrometer.analysis.findings.drafting import Answer, Missing, See, at_most, finding, main_group_of
-from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, Gain, Place, Remedy
+from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, Place, Remedy
 from pyrometer.analysis.loading import LoaderResult, LoaderVerdict
 from pyrometer.analysis.observed import Observed
 from pyrometer.units import format_count, format_duration, format_share
@@ -14,6 +14,8 @@ BUSY_SHARE = 0.75
 PART_OF_WORK = 0.40
 """A part of a batch's making that takes so much of it is what makes it slow."""
 RESTART_SHARE = 0.02
+FEWEST_STARTS = 3
+"""Training and evaluation may each have a loader over data sets of one kind, and start it once."""
 MOSTLY_STARTED = 0.5
 """Loaders of several data sets that look alike are counted together, each with a first start."""
 
@@ -70,7 +72,7 @@ def find_too_few_workers(observed: Observed) -> Answer:
         finding(
             FindingKind.TOO_FEW_WORKERS,
             f"{format_count(loader.workers, 'loader worker')} cannot keep up with the steps",
-            _waits(loader),
+            _waits(loader, waiting),
             Evidence(
                 text=f"the workers are busy {format_share(loader.worker_busy_share)} of the time, and "
                 f"{format_share(loader.ready_share or 0.0)} of the batches were ready when asked for",
@@ -78,9 +80,9 @@ def find_too_few_workers(observed: Observed) -> Answer:
             ),
             *_cores(observed),
             place=Place(phase="data", loader=loader.name),
-            share=loader.wait_share,
+            share=waiting,
             duration_ns=loader.wait_ns_per_batch,
-            gain=_all_waiting(loader),
+            gain=at_most(waiting, "if no step ever waited for its batch"),
             remedies=(
                 Remedy(
                     text="more workers, as far as there are cores for them",
@@ -88,10 +90,8 @@ def find_too_few_workers(observed: Observed) -> Answer:
                 ),
             ),
         )
-        for loader in loaders
-        if loader.verdict is LoaderVerdict.TOO_SLOW
-        and loader.worker_busy_share is not None
-        and loader.worker_busy_share >= BUSY_SHARE
+        for loader, waiting in _slow_loaders(observed)
+        if loader.worker_busy_share is not None and loader.worker_busy_share >= BUSY_SHARE
     )
 
 
@@ -114,22 +114,26 @@ def find_restarting_workers(observed: Observed) -> Answer:
 def find_slow_collate(observed: Observed) -> Answer:
     """Loaders that take most of a batch's time for putting samples together."""
     return tuple(
-        _slow_part(FindingKind.SLOW_COLLATE, loader, "collating the samples", loader.collate_ns_per_batch)
-        for loader in _slow_loaders(observed)
+        _slow_part(
+            FindingKind.SLOW_COLLATE, loader, waiting, "collating the samples", loader.collate_ns_per_batch
+        )
+        for loader, waiting in _slow_loaders(observed)
         if _is_large_part(loader, loader.collate_ns_per_batch)
     )
 
 
 def find_slow_transform(observed: Observed) -> Answer:
     """Loaders that take most of a batch's time for the dataset's transform."""
-    if any(not loader.workers for loader in _slow_loaders(observed)):
+    if any(not loader.workers for loader, _ in _slow_loaders(observed)):
         return Missing(
             reason="transforms are timed in loader workers, and this loader works in the program's own "
             "process: its functions tell"
         )
     return tuple(
-        _slow_part(FindingKind.SLOW_TRANSFORM, loader, "the transform", loader.transform_ns_per_batch)
-        for loader in _slow_loaders(observed)
+        _slow_part(
+            FindingKind.SLOW_TRANSFORM, loader, waiting, "the transform", loader.transform_ns_per_batch
+        )
+        for loader, waiting in _slow_loaders(observed)
         if _is_large_part(loader, loader.transform_ns_per_batch)
     )
 
@@ -142,10 +146,12 @@ def _loaders_with_workers(observed: Observed) -> tuple[LoaderResult, ...] | Miss
     return with_workers
 
 
-def _slow_loaders(observed: Observed) -> Iterator[LoaderResult]:
+def _slow_loaders(observed: Observed) -> Iterator[tuple[LoaderResult, float]]:
+    """Loaders that steps wait for, and how much of their time."""
     for loader in () if observed.torch is None else observed.torch.loaders:
-        if loader.verdict is LoaderVerdict.TOO_SLOW:
-            yield loader
+        waiting = _waiting_share(loader, observed)
+        if loader.verdict is LoaderVerdict.TOO_SLOW and waiting >= INPUT_BOUND_SHARE:
+            yield loader, waiting
 
 
 def _is_large_part(loader: LoaderResult, part_ns: float | None) -> bool:
@@ -153,8 +159,10 @@ def _is_large_part(loader: LoaderResult, part_ns: float | None) -> bool:
     return bool(part_ns and work_ns and part_ns >= PART_OF_WORK * work_ns)
 
 
-def _slow_part(kind: FindingKind, loader: LoaderResult, what: str, part_ns: float | None) -> Finding:
-    part_ns, work_ns, wait_share = part_ns or 0.0, loader.work_ns_per_batch or 0.0, loader.wait_share or 0.0
+def _slow_part(
+    kind: FindingKind, loader: LoaderResult, waiting: float, what: str, part_ns: float | None
+) -> Finding:
+    part_ns, work_ns = part_ns or 0.0, loader.work_ns_per_batch or 0.0
     part = min(part_ns / work_ns, 1.0)
     return finding(
         kind,
@@ -164,11 +172,11 @@ def _slow_part(kind: FindingKind, loader: LoaderResult, what: str, part_ns: floa
             f"to make: {format_share(part)}",
             see=See.LOADING,
         ),
-        _waits(loader),
+        _waits(loader, waiting),
         place=Place(phase="data", loader=loader.name),
-        share=part * wait_share,
+        share=part * waiting,
         duration_ns=part * (loader.wait_ns_per_batch or 0.0),
-        gain=at_most(part * wait_share, "its part of making a batch, of the time steps wait for batches"),
+        gain=at_most(part * waiting, "its part of making a batch, of the time steps wait for batches"),
     )
 
 
@@ -202,7 +210,12 @@ def _workers_needed(loader: LoaderResult) -> int:
 
 def _restarts(loader: LoaderResult) -> Iterator[Finding]:
     starts, each_ns = loader.worker_starts, loader.first_batch_ns_per_iterator
-    if starts is None or each_ns is None or starts < 2 or starts < MOSTLY_STARTED * loader.iterators:
+    if (
+        starts is None
+        or each_ns is None
+        or starts < FEWEST_STARTS
+        or starts < MOSTLY_STARTED * loader.iterators
+    ):
         return
     steps_ns = None if not loader.wait_share else loader.wait_ns / loader.wait_share
     lost_ns = (starts - 1) * each_ns
@@ -224,16 +237,25 @@ def _restarts(loader: LoaderResult) -> Iterator[Finding]:
     )
 
 
-def _all_waiting(loader: LoaderResult) -> Gain:
-    return at_most(loader.wait_share or 0.0, "if no step ever waited for its batch")
-
-
-def _waits(loader: LoaderResult) -> Evidence:
+def _waits(loader: LoaderResult, waiting: float) -> Evidence:
     return Evidence(
-        text=f"the steps wait {format_duration(loader.wait_ns_per_batch or 0.0)} for a batch: "
-        f"{format_share(loader.wait_share or 0.0)} of their time",
+        text=f"the steps wait {format_duration(loader.wait_ns_per_batch or 0.0)} for a batch on average, "
+        f"steady ones {format_share(waiting)} of their time",
         see=See.LOADING,
     )
+
+
+def _waiting_share(loader: LoaderResult, observed: Observed) -> float:
+    """What steady steps wait for the loader: first batches, which wait for its start too, left out.
+
+    Of several loaders only the average over all their steps is known.
+    """
+    main = main_group_of(observed)
+    loaders = () if observed.torch is None else observed.torch.loaders
+    data = None if isinstance(main, Missing) else main.phase("data")
+    if len(loaders) != 1 or data is None:
+        return loader.wait_share or 0.0
+    return min(data.share, loader.wait_share or 0.0)
 
 
 def _how_it_loads(loaders: tuple[LoaderResult, ...]) -> Iterator[Evidence]:

@@ -1,6 +1,6 @@
 """Findings about the machine's limits: memory that is the bottleneck, and GPUs that wait."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.findings.drafting import (
     Answer,
@@ -45,12 +45,31 @@ def find_memory_bound(observed: Observed) -> Answer:
         return main
     if isinstance(roofline, Missing):
         return roofline
-    bound = [
+    held_back = [
         (placed, share)
         for placed, share in _modules_of_a_step(roofline, observed)
-        if placed.bound is Bound.MEMORY and _from_memory(placed) and share >= MEMORY_BOUND_SHARE
+        if placed.bound is Bound.MEMORY and _from_memory(placed)
     ]
-    return tuple(_memory_bound(placed, share, main) for placed, share in bound)
+    share = sum(share for _, share in held_back)
+    if share < MEMORY_BOUND_SHARE:
+        return ()
+    placed, own_share = max(held_back, key=lambda pair: pair[1])
+    return (
+        finding(
+            FindingKind.MEMORY_BOUND,
+            f"{_with_others(placed, held_back)} bound by memory",
+            Evidence(
+                text=f"{placed.work.name} moves {_rate(placed)} and computes "
+                f"{placed.intensity or 0.0:.2f} FLOPs for each byte",
+                see=See.ROOFLINE,
+            ),
+            _shares(placed, own_share, share, len(held_back)),
+            place=Place(group=main.label, module=placed.work.name),
+            share=share,
+            duration_ns=share * main.steady.mean_ns,
+            gain=at_most(share, "if what they move never went through memory"),
+        ),
+    )
 
 
 def _modules_of_a_step(roofline: Roofline, observed: Observed) -> Iterator[tuple[Placed, float]]:
@@ -67,22 +86,25 @@ def _from_memory(placed: Placed) -> bool:
     return bool(moved and calls and moved / calls >= FEWEST_BYTES_PER_CALL)
 
 
-def _memory_bound(placed: Placed, share: float, main: GroupResult) -> Finding:
-    return finding(
-        FindingKind.MEMORY_BOUND,
-        f"{placed.work.name} is bound by memory",
-        Evidence(
-            text=f"it moves {format_rate(placed.bytes_per_s or 0.0, 'B')}, "
-            f"{format_share(placed.memory_share or 0.0)} of the bandwidth there is, and computes "
-            f"{placed.intensity or 0.0:.2f} FLOPs for each byte",
-            see=See.ROOFLINE,
-        ),
-        Evidence(text=f"it takes {format_share(share)} of a step itself", see=See.MODULES),
-        place=Place(group=main.label, module=placed.work.name),
-        share=share,
-        duration_ns=share * main.steady.mean_ns,
-        gain=at_most(share, "if what it moves never went through memory"),
+def _with_others(placed: Placed, all_of_them: Sequence[tuple[Placed, float]]) -> str:
+    others = len(all_of_them) - 1
+    if not others:
+        return f"{placed.work.name} is"
+    return f"{placed.work.name} and {format_count(others, 'other module')} are"
+
+
+def _rate(placed: Placed) -> str:
+    return (
+        f"{format_rate(placed.bytes_per_s or 0.0, 'B')}, {format_share(placed.memory_share or 0.0)} of the "
+        "bandwidth there is,"
     )
+
+
+def _shares(placed: Placed, own_share: float, share: float, modules: int) -> Evidence:
+    text = f"{placed.work.name} takes {format_share(own_share)} of a step itself"
+    if modules > 1:
+        text += f", all {modules:,} of them {format_share(share)}"
+    return Evidence(text=text, see=See.MODULES)
 
 
 def find_roof_strengths(observed: Observed) -> Iterator[Strength]:
@@ -116,29 +138,31 @@ def find_strided_access(observed: Observed) -> Answer:
         and placed.intensity is not None
         and placed.intensity < ridge
         and _from_memory(placed)
-        and share >= STRIDED_SHARE
     ]
-    return (*misses, *(_strided(placed, share, main, observed) for placed, share in slow))
+    if sum(share for _, share in slow) < STRIDED_SHARE:
+        return misses
+    return (*misses, _strided(slow, main, observed))
 
 
-def _strided(placed: Placed, share: float, main: GroupResult, observed: Observed) -> Finding:
-    reached = placed.memory_share or 0.0
+def _strided(slow: Sequence[tuple[Placed, float]], main: GroupResult, observed: Observed) -> Finding:
+    placed, own_share = max(slow, key=lambda pair: pair[1])
+    share = sum(share for _, share in slow)
+    lacking = sum(share * (1 - (placed.memory_share or 0.0)) for placed, share in slow)
     return finding(
         FindingKind.STRIDED_ACCESS,
-        f"{placed.work.name} moves its data far slower than memory can",
+        f"{_with_others(placed, slow)} far slower at moving data than memory is",
         Evidence(
-            text=f"it moves {format_rate(placed.bytes_per_s or 0.0, 'B')}, {format_share(reached)} of the "
-            f"bandwidth there is, in calls of "
-            f"{format_duration(placed.work.duration_ns / placed.work.calls)}, "
-            f"and computes {placed.intensity or 0.0:.2f} FLOPs for each byte",
+            text=f"{placed.work.name} moves {_rate(placed)} in calls of "
+            f"{format_duration(placed.work.duration_ns / placed.work.calls)}, and computes "
+            f"{placed.intensity or 0.0:.2f} FLOPs for each byte",
             see=See.ROOFLINE,
         ),
-        Evidence(text=f"it takes {format_share(share)} of a step itself", see=See.MODULES),
+        _shares(placed, own_share, share, len(slow)),
         *_strides_here(observed),
         place=Place(group=main.label, module=placed.work.name),
         share=share,
         duration_ns=share * main.steady.mean_ns,
-        gain=at_most(share * (1 - reached), "if it moved the same bytes as fast as memory can"),
+        gain=at_most(lacking, "if the same bytes were moved as fast as memory can"),
     )
 
 

@@ -14,7 +14,7 @@ from pyrometer.analysis.findings.drafting import (
     finding,
     main_group_of,
 )
-from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place
+from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place, Remedy
 from pyrometer.analysis.findings.operators import window_of
 from pyrometer.analysis.hotspots import LIMITS, Strength, StrengthKind, strength_of
 from pyrometer.analysis.memory import FEWEST_SAMPLES, MemoryResult
@@ -184,6 +184,12 @@ def _what_was_kept(observed: Observed) -> tuple[Evidence, ...]:
     )
 
 
+_LATER = Remedy(
+    text="none while modules are imported and models made, which leave little garbage",
+    snippet="import gc\ngc.disable()  # the first lines of the program\n...\ngc.enable()  # before the loop",
+)
+
+
 def find_collections(observed: Observed) -> Answer:
     """Python's search for garbage, where it takes a noticeable part of the steps."""
     garbage = observed.run.garbage
@@ -214,6 +220,7 @@ def find_collections(observed: Observed) -> Answer:
             share=share,
             duration_ns=spent_ns,
             gain=at_most(share, "if garbage were never searched for", of=of),
+            remedies=() if of is GainOf.STEP else (_LATER,),
         ),
     )
 

@@ -1,15 +1,16 @@
 """Findings about the program's own code: hot Python, and what stops the loop to save or to log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pyrometer.analysis.code_origin import Origin
 from pyrometer.analysis.findings.drafting import NO_SAMPLES, Answer, Missing, See, at_most, finding
 from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, GainOf, Place
-from pyrometer.analysis.frame_tree import NOTHING, Parts, parts_of
+from pyrometer.analysis.frame_tree import IMPORT_FILES, NOTHING, Parts, parts_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.sampled_functions import SampledFunction
+from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.samples import Function, StackNode
 from pyrometer.record.torch_run import OTHER
 from pyrometer.stats.shares import share_interval
@@ -71,54 +72,65 @@ class _Loop:
     whole_ns: int
     samples: float
     """So many samples of equal weight fell on it."""
-    inside_ns: dict[tuple[str, str], int]
-    """Python code of each function inside phases, which are all part of steps."""
+    code: dict[tuple[str, str], "_PythonCode"]
+    """By file and name."""
     outside_ns: int
-    """What steps have outside phases: no function can have more than that there."""
+    """What steps have outside phases: a function with more than that there ran before the loop."""
 
     @classmethod
     def of_run(cls, observed: Observed, samples: SampleResults) -> "_Loop":
+        """The loop of a run; without one, all of it."""
         groups = () if observed.torch is None else observed.torch.groups
         steps_ns = sum(group.total_ns for group in groups)
         parts = samples.overall.parts
-        if not steps_ns:
-            return cls(
-                of=GainOf.RUN,
-                whole_ns=parts.cpu_ns,
-                samples=samples.effective_samples,
-                inside_ns={},
-                outside_ns=parts.cpu_ns,
-            )
-        other_ns = sum(
-            step_phase.total_ns for group in groups for step_phase in group.phases if step_phase.name == OTHER
-        )
         return cls(
-            of=GainOf.STEP,
-            whole_ns=steps_ns,
-            samples=samples.effective_samples * min(steps_ns / (parts.wall_ns or 1), 1.0),
-            inside_ns=_python_inside_phases(samples),
-            outside_ns=other_ns,
+            of=GainOf.STEP if steps_ns else GainOf.RUN,
+            whole_ns=steps_ns or parts.cpu_ns,
+            samples=samples.effective_samples * min((steps_ns or parts.wall_ns) / (parts.wall_ns or 1), 1.0),
+            code=_python_code(samples),
+            outside_ns=_between_ns(groups) if steps_ns else parts.cpu_ns,
         )
 
     def python_ns(self, function: SampledFunction) -> int:
-        """Its Python code in the loop, at most: what it ran before the loop cannot be told from 'other'."""
-        inside_ns = self.inside_ns.get((function.file, function.name), 0)
-        return inside_ns + min(function.own.python_ns - inside_ns, self.outside_ns)
+        """Its Python code in the loop."""
+        code = self.code.get((function.file, function.name), _PythonCode())
+        return code.inside_ns + (code.outside_ns if code.outside_ns <= self.outside_ns else 0)
 
     def python_share(self, function: SampledFunction) -> float:
         """The same as a share."""
         return min(self.python_ns(function) / self.whole_ns, 1.0) if self.whole_ns else 0.0
 
 
-def _python_inside_phases(samples: SampleResults) -> dict[tuple[str, str], int]:
-    inside_ns: dict[tuple[str, str], int] = {}
+@dataclass(slots=True)
+class _PythonCode:
+    """What a function ran of Python's own code, inside phases and outside them, but for imports."""
+
+    inside_ns: int = 0
+    outside_ns: int = 0
+
+
+def _between_ns(groups: Iterable[GroupResult]) -> int:
+    """What steps have in no phase."""
+    return sum(phase.total_ns for group in groups for phase in group.phases if phase.name == OTHER)
+
+
+def _python_code(samples: SampleResults) -> dict[tuple[str, str], _PythonCode]:
     recorded = samples.recorded
+    importing: list[bool] = []
+    for node in recorded.nodes:
+        above = node.parent is not None and importing[node.parent]
+        importing.append(above or recorded.functions[node.function].file in IMPORT_FILES)
+    code: dict[tuple[str, str], _PythonCode] = {}
     for seen in recorded.observations:
-        if seen.call is not None:
-            function = recorded.functions[recorded.nodes[seen.stack].function]
-            key = function.file, function.name
-            inside_ns[key] = inside_ns.get(key, 0) + parts_of(seen).python_ns
-    return inside_ns
+        if importing[seen.stack]:
+            continue
+        function = recorded.functions[recorded.nodes[seen.stack].function]
+        ran = code.setdefault((function.file, function.name), _PythonCode())
+        if seen.call is None:
+            ran.outside_ns += parts_of(seen).python_ns
+        else:
+            ran.inside_ns += parts_of(seen).python_ns
+    return code
 
 
 def _hot_python(function: SampledFunction, share: float, loop: _Loop, samples: SampleResults) -> Finding:
@@ -158,7 +170,7 @@ def find_stalls(observed: Observed) -> Answer:
     if not groups:
         return Missing(reason="the run has no steps of PyTorch that could be held up")
     run_ns = observed.run.profiled_ns
-    between_ns = sum(phase.total_ns for group in groups for phase in group.phases if phase.name == OTHER)
+    between_ns = _between_ns(groups)
     found = []
     for name, (parts, caller) in _time_by_library(samples).items():
         lost_ns = min(parts.wall_ns, between_ns)

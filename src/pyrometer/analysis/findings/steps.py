@@ -217,9 +217,10 @@ def find_first_call(observed: Observed) -> Answer:
         return ()
     evidence = [
         Evidence(
-            text=f"the first step takes {format_duration(slowest.first_step.duration_ns)}, a steady one "
-            f"{format_duration(slowest.steady.mean_ns)}; {format_count(slowest.warmup.steps, 'step')} of "
-            f"warm-up take {format_duration(extra_ns)} more than steady ones would",
+            text=f"the longest of {format_count(slowest.warmup.steps, 'step')} of warm-up takes "
+            f"{format_duration(_longest_of_warmup(slowest))}, a steady one "
+            f"{format_duration(slowest.steady.mean_ns)}; together they take {format_duration(extra_ns)} more "
+            "than as many steady ones",
             see=See.FIRST_STEP,
         )
     ]
@@ -242,6 +243,10 @@ def find_first_call(observed: Observed) -> Answer:
             gain=at_most(share, "if the first steps were as fast as the later ones", of=GainOf.RUN),
         ),
     )
+
+
+def _longest_of_warmup(group: GroupResult) -> int:
+    return max(step.duration_ns for step in group.series[: group.warmup.steps])
 
 
 def _extra_ns(group: GroupResult) -> float:
@@ -354,4 +359,4 @@ def _fixed_cost_found(fit: _FixedCost, main: GroupResult) -> Answer:
 
 def _batch(main: GroupResult) -> str:
     size = None if main.steady.samples is None else main.steady.samples / main.steady.steps
-    return "one batch" if size is None else f"{size:,.0f} samples"
+    return "one batch" if size is None else format_count(round(size), "sample")
