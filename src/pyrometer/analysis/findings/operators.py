@@ -1,6 +1,7 @@
 """Findings about operators, in the window in which each of them was seen."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from pyrometer.analysis.findings.drafting import (
     WORTH_TELLING,
@@ -15,7 +16,7 @@ from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, Pl
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.operators import OperatorOrigin, OperatorRow, OperatorTable
 from pyrometer.analysis.steps import GroupResult
-from pyrometer.units import format_count, format_duration, format_share
+from pyrometer.units import format_duration, format_share
 
 TINY_NS = 10_000
 """An operator whose calls take less does little but start."""
@@ -29,7 +30,9 @@ SYNCHRONISING_CALLS = 8
 """A step that asks so often for a figure waits for it each time, even where that costs little."""
 
 SYNCHRONISING = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero"})
-COPYING = frozenset({"aten::copy_", "aten::_to_copy", "aten::clone", "aten::contiguous", "aten::to"})
+ASKED_COPIES = frozenset({"aten::_to_copy", "aten::clone"})
+"""What casts, ``contiguous`` and the like come down to; a product copies its bias too, inside."""
+COPY = "aten::copy_"
 NOT_SEEN = "operators were not looked at: pyrometer run --ops, or --deep"
 
 
@@ -167,30 +170,59 @@ def find_copies(observed: Observed) -> Answer:
 
 
 def _copies_in(window: OperatorTable, main: GroupResult) -> Iterator[Finding]:
-    origins = [
-        (row, origin)
-        for row, origin in _by_the_program(row for row in window.rows if row.name in COPYING)
-        if origin.phase not in ("data", "copies")
-    ]
-    spent_ns = sum(origin.self_ns_per_step for _, origin in origins)
+    places: dict[tuple[str | None, str | None], _Copies] = {}
+    for row, origin in _by_the_program(window.rows):
+        # What gradients copy is autograd's own affair: nobody has written it.
+        asked = origin.kind == "call" and origin.phase not in ("data", "copies")
+        if asked and row.name in (*ASKED_COPIES, COPY):
+            places.setdefault((origin.phase, origin.module), _Copies()).add(row, origin)
+    spent_ns = sum(place.asked_ns for place in places.values())
     share = spent_ns / window.step_ns if window.step_ns else 0.0
     if share < COPY_SHARE:
         return
-    calls = sum(origin.calls_per_step for _, origin in origins)
+    calls = sum(place.asked for place in places.values())
+    (phase, module), most = max(places.items(), key=lambda item: item[1].asked_ns)
     yield finding(
         FindingKind.COPIES,
         f"{format_share(share)} of a step copies or casts tensors",
         Evidence(
-            text=f"{', '.join(sorted({row.name for row, _ in origins}))}: "
-            f"{format_count(round(calls), 'call')} a step, {format_duration(spent_ns)}, not counting "
-            "batches and the optimizer",
+            text=f"{calls:,.0f} tensors a step are cloned, cast or made contiguous, in "
+            f"{format_duration(spent_ns)}, not counting batches, gradients and the optimizer",
             see=See.OPERATORS,
         ),
-        place=_place_of(max(origins, key=lambda pair: pair[1].self_ns_per_step), main),
+        Evidence(text=f"{most.asked:,.0f} of them take {format_duration(most.asked_ns)}", see=See.OPERATORS),
+        place=Place(group=main.label, phase=phase, module=module, operator=most.operator),
         share=share,
         duration_ns=spent_ns,
         gain=at_most(share, "if nothing were copied"),
     )
+
+
+@dataclass(slots=True)
+class _Copies:
+    """The copies at one place: those asked for, and those that other operators make inside."""
+
+    asked: float = 0.0
+    own_ns: float = 0.0
+    copied: float = 0.0
+    copied_ns: float = 0.0
+    operator: str | None = None
+
+    def add(self, row: OperatorRow, origin: OperatorOrigin) -> None:
+        """Count the calls of one operator."""
+        if row.name == COPY:
+            self.copied += origin.calls_per_step
+            self.copied_ns += origin.self_ns_per_step
+        else:
+            self.asked += origin.calls_per_step
+            self.own_ns += origin.self_ns_per_step
+            self.operator = self.operator or row.name
+
+    @property
+    def asked_ns(self) -> float:
+        """Each copy that is asked for is made by one of the operators that copy; the rest are not its."""
+        part = min(self.asked / self.copied, 1.0) if self.copied else 0.0
+        return self.own_ns + part * self.copied_ns
 
 
 def _by_the_program(rows: Iterable[OperatorRow]) -> Iterator[tuple[OperatorRow, OperatorOrigin]]:
