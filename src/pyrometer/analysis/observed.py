@@ -22,8 +22,10 @@ class Observed:
     samples: SampleResults | None
 
 
-def observe(run: Run) -> Observed:
-    """What a run says."""
+def observe(run: Run | Observed) -> Observed:
+    """What a run says; of one that has been observed already nothing is worked out again."""
+    if isinstance(run, Observed):
+        return run
     torch = build_torch_results(run)
     return Observed(
         run=run,

@@ -113,7 +113,7 @@ def render(shown: Shown, report_format: Format) -> str:
 
 def _terminal(shown: Shown) -> str:
     return render_terminal(
-        shown.run,
+        shown.observed,
         top=shown.top,
         by_thread=shown.by_thread,
         functions=shown.functions,
@@ -121,12 +121,13 @@ def _terminal(shown: Shown) -> str:
         color=shown.screen.color,
         ascii_only=shown.screen.ascii_only,
         findings=shown.findings,
+        targets=shown.judged,
     )
 
 
 def _markdown(shown: Shown) -> str:
     return render_markdown(
-        shown.run,
+        shown.observed,
         level=shown.level,
         brief=shown.brief,
         top=shown.top or DEFAULT_TOP,
@@ -144,7 +145,7 @@ def _markdown(shown: Shown) -> str:
 def _html(shown: Shown) -> str:
     from pyrometer.report.html_page import render_html
 
-    return render_html(shown.run, findings=shown.findings)
+    return render_html(shown.observed, findings=shown.findings, targets=shown.judged)
 
 
 def _json(shown: Shown) -> str:

@@ -74,8 +74,9 @@ def describe_check(observed: Observed, finding: Finding) -> str:
     """The figure to compare after the change, and what would measure the gain."""
     of = None if finding.gain is None else finding.gain.of
     figure = _figure_of(observed, finding, of)
-    tune = f"; `pyrometer tune --only {_word(finding.knob)}` measures it" if finding.knob is not None else ""
-    return f"{figure}{tune}"
+    if finding.knob is None:
+        return figure
+    return f"{figure}; `pyrometer tune --only {_word(finding.knob)}` will measure it, in a version to come"
 
 
 def _figure_of(observed: Observed, finding: Finding, of: GainOf | None) -> str:

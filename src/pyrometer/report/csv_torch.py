@@ -222,6 +222,7 @@ def _loaders(results: TorchResults) -> Iterator[Record]:
             "workers": loader.workers,
             "batches": loader.batches,
             "iterators": loader.iterators,
+            "worker_starts": loader.worker_starts,
             "start_ns_per_iterator": loader.start_ns_per_iterator,
             "first_batch_ns_per_iterator": loader.first_batch_ns_per_iterator,
             "wait_ns": loader.wait_ns,

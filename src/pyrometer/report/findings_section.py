@@ -120,7 +120,16 @@ def opportunity_blocks(finding: Finding) -> Iterator[Block]:
         *(f"Try: {remedy.text.rstrip('.')}." for remedy in finding.remedies),
     ]
     command = how_to_measure(finding)
-    yield Bullets(lines=(*lines, *([] if command is None else [f"Measure it: {command}"])))
+    yield Bullets(
+        lines=(
+            *lines,
+            *(
+                []
+                if command is None
+                else [f"Measure it: run it both ways; {command} will, in a version to come."]
+            ),
+        )
+    )
     for remedy in finding.remedies:
         if remedy.snippet is not None:
             yield Code(lines=tuple(remedy.snippet.splitlines()), language="python")

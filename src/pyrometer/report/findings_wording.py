@@ -100,7 +100,7 @@ def describe_causes(finding: Finding) -> Iterator[str]:
 
 
 def how_to_measure(finding: Finding) -> str | None:
-    """The command that would try it; None where there is none."""
+    """The command that is to try it, once there is one; None where there is no such experiment."""
     return None if finding.knob is None else f"pyrometer tune --only {finding.knob}"
 
 

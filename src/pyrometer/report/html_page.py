@@ -9,12 +9,14 @@ import hashlib
 import html
 import json
 import zlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from pyrometer.analysis.findings.find import find
 from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.observed import Observed, observe
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.format import encode_run
 from pyrometer.record.run import Run
 from pyrometer.report.page_views.roofline import roofline_picture
@@ -32,17 +34,19 @@ _LONGEST_TITLE = 120
 _GZIP = 31
 
 
-def render_html(run: Run, *, findings: Findings | None = None) -> str:
+def render_html(
+    run: Run | Observed, *, findings: Findings | None = None, targets: Sequence[TargetResult] = ()
+) -> str:
     """The page of a run; ``findings`` are found anew unless they are given."""
     observed = observe(run)
-    return _fill(observed, find(observed) if findings is None else findings)
+    return _fill(observed, find(observed) if findings is None else findings, targets)
 
 
-def _fill(observed: Observed, findings: Findings) -> str:
+def _fill(observed: Observed, findings: Findings, targets: Sequence[TargetResult]) -> str:
     program = shorten_middle(escape_controls(observed.run.program.name), _LONGEST_TITLE)
     script = "".join(("(function () {\n", '"use strict";\n', *map(_asset, _SCRIPTS), "})();\n"))
     style = "".join(map(_asset, _STYLES))
-    views = build_views(observed, findings)
+    views = build_views(observed, findings, targets)
     parts = {
         "policy": _policy(script, style),
         "title": html.escape(f"{program} – Pyrometer"),

@@ -1,12 +1,11 @@
 """The report as Markdown, at the level asked for."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pyrometer.analysis.findings.model import Findings
-from pyrometer.analysis.observed import observe
+from pyrometer.analysis.observed import Observed, observe
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.run import Run
-from pyrometer.report.blocks import Section
 from pyrometer.report.brief_report import build_brief_sections
 from pyrometer.report.cells import hottest_amount
 from pyrometer.report.comprehensive_report import build_comprehensive_sections
@@ -24,15 +23,13 @@ from pyrometer.report.pictures import Pictures
 from pyrometer.report.safe_text import for_markdown
 from pyrometer.report.scope_sections import mark
 from pyrometer.report.standard_report import build_standard_sections
+from pyrometer.report.targets_section import build_target_section
 from pyrometer.report.torch_wording import describe_headline
 from pyrometer.units import format_duration
 
-if TYPE_CHECKING:
-    from pyrometer.analysis.targets import TargetResult
-
 
 def render_markdown(
-    run: Run,
+    run: Run | Observed,
     *,
     level: Level = Level.DEEP,
     brief: bool = False,
@@ -41,7 +38,7 @@ def render_markdown(
     flamegraph: str | None = None,
     roofline_file: str | None = None,
     findings: Findings | None = None,
-    targets: Sequence["TargetResult"] = (),
+    targets: Sequence[TargetResult] = (),
 ) -> str:
     """The report as CommonMark with GitHub's tables; ``top`` and ``by_thread`` as for the terminal.
 
@@ -50,7 +47,7 @@ def render_markdown(
     """
     document = build_document(observe(run), top=top, by_thread=by_thread, findings=findings)
     pictures = Pictures(flamegraph=flamegraph, roofline=roofline_file)
-    aims = _targets(targets)
+    aims = build_target_section(targets)
     lines = list(_opening(document))
     if brief:
         lines += section_lines(build_brief_sections(document))
@@ -63,14 +60,6 @@ def render_markdown(
         lines += ("", *contents_lines(section.title for section in sections))
         lines += section_lines(sections)
     return "\n".join(lines) + "\n"
-
-
-def _targets(results: Sequence["TargetResult"]) -> Section | None:
-    if not results:
-        return None
-    from pyrometer.report.targets_section import build_target_section
-
-    return build_target_section(results)
 
 
 def _opening(document: Document) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """The report for a terminal: no line is wider than asked for, no row is wrapped."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyrometer.analysis.findings.model import Findings
-from pyrometer.analysis.observed import observe
+from pyrometer.analysis.observed import Observed, observe
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.run import Run
 from pyrometer.report.allocation_sections import build_allocation_sections
 from pyrometer.report.blocks import Bullets, Pairs, Section
@@ -18,6 +19,7 @@ from pyrometer.report.page import Page
 from pyrometer.report.sample_sections import build_sample_sections
 from pyrometer.report.scope_sections import build_scope_sections, mark
 from pyrometer.report.screen import DEFAULT_WIDTH
+from pyrometer.report.targets_section import build_target_section
 from pyrometer.report.torch_hotspots import build_hotspot_section
 from pyrometer.report.torch_sections import build_flow_sections, build_model_sections
 from pyrometer.report.torch_steps import build_step_sections
@@ -32,7 +34,7 @@ _SHORTEST_NAME = 16
 
 
 def render_terminal(
-    run: Run,
+    run: Run | Observed,
     *,
     top: int | None = None,
     by_thread: bool = False,
@@ -41,6 +43,7 @@ def render_terminal(
     color: bool = False,
     ascii_only: bool = False,
     findings: Findings | None = None,
+    targets: Sequence[TargetResult] = (),
 ) -> str:
     """The report as text of at most ``width`` columns (80 unless told, 40 at least).
 
@@ -53,7 +56,8 @@ def render_terminal(
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
     most = _Most.of(top)
     document = build_document(observe(run), top=most.scopes, by_thread=by_thread, findings=findings)
-    return page.render(_content(document, page, most=most, functions=functions))
+    aims = build_target_section(targets)
+    return page.render(_content(document, page, most=most, functions=functions, targets=aims))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +92,18 @@ class _Most:
         )
 
 
-def _content(document: Document, page: Page, *, most: _Most, functions: bool) -> Iterator["RenderableType"]:
+def _content(
+    document: Document, page: Page, *, most: _Most, functions: bool, targets: Section | None
+) -> Iterator["RenderableType"]:
     yield page.paragraph(_headline(document, page), style="bold")
     yield page.paragraph(document.findings.verdict)
-    for section in _sections(document, most=most, functions=functions):
+    for section in _sections(document, most=most, functions=functions, targets=targets):
         yield from page.section(section)
 
 
-def _sections(document: Document, *, most: _Most, functions: bool) -> Iterator[Section]:
+def _sections(
+    document: Document, *, most: _Most, functions: bool, targets: Section | None
+) -> Iterator[Section]:
     torch, found = document.torch, bool(document.findings.found)
     findings = build_findings_section(document.findings, most=most.findings)
     if torch is not None:
@@ -103,6 +111,7 @@ def _sections(document: Document, *, most: _Most, functions: bool) -> Iterator[S
     leads = torch is not None or found
     if leads:
         yield findings
+    yield from () if targets is None else (targets,)
     if torch is not None:
         hotspots = build_hotspot_section(torch.hotspots, COMPACT, advised=not found)
         yield from () if hotspots is None else (hotspots,)

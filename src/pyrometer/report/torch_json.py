@@ -55,9 +55,9 @@
     (compute-bound, memory-bound, overhead-bound, not placed), ``reason`` (why not placed), ``intensity``,
     ``flops_per_s``, ``bytes_per_s``, ``compute_share``, ``memory_share``, ``roof_share``.
 ``loaders``
-    ``name``, ``workers``, ``batches``, ``iterators``, ``start_ns_per_iterator``,
-    ``first_batch_ns_per_iterator``, ``wait_ns``, ``wait_ns_per_batch``, ``wait_share``,
-    ``timed_batches``, ``work_ns_per_batch`` and its parts ``fetch_``, ``transform_`` and
+    ``name``, ``workers``, ``batches``, ``iterators``, ``worker_starts``,
+    ``start_ns_per_iterator``, ``first_batch_ns_per_iterator``, ``wait_ns``, ``wait_ns_per_batch``,
+    ``wait_share``, ``timed_batches``, ``work_ns_per_batch`` and its parts ``fetch_``, ``transform_`` and
     ``collate_ns_per_batch``, ``worker_busy_share``, ``ready_share``, ``average_queue``, ``verdict``
     (loader too slow, loader idle, balanced, cannot tell).
 ``generations``

@@ -74,8 +74,9 @@ def find_too_few_workers(observed: Observed) -> Answer:
             f"{format_count(loader.workers, 'loader worker')} cannot keep up with the steps",
             _waits(loader, waiting),
             Evidence(
-                text=f"the workers are busy {format_share(loader.worker_busy_share)} of the time, and "
-                f"{format_share(loader.ready_share or 0.0)} of the batches were ready when asked for",
+                text=f"the workers are busy {format_share(_busy_share(loader, observed) or 0.0)} of the "
+                f"time, and {format_share(loader.ready_share or 0.0)} of the batches were ready when asked "
+                "for",
                 see=See.LOADING,
             ),
             *_cores(observed),
@@ -91,7 +92,7 @@ def find_too_few_workers(observed: Observed) -> Answer:
             ),
         )
         for loader, waiting in _slow_loaders(observed)
-        if loader.worker_busy_share is not None and loader.worker_busy_share >= BUSY_SHARE
+        if loader.workers and (busy := _busy_share(loader, observed)) is not None and busy >= BUSY_SHARE
     )
 
 
@@ -100,7 +101,12 @@ def find_idle_workers(observed: Observed) -> Answer:
     loaders = _loaders_with_workers(observed)
     if isinstance(loaders, Missing):
         return loaders
-    return tuple(_idle(loader) for loader in loaders if _workers_needed(loader) < loader.workers)
+    return tuple(
+        _idle(loader, busy)
+        for loader in loaders
+        if (busy := _busy_share(loader, observed)) is not None
+        and _workers_needed(loader, busy) < loader.workers
+    )
 
 
 def find_restarting_workers(observed: Observed) -> Answer:
@@ -180,13 +186,13 @@ def _slow_part(
     )
 
 
-def _idle(loader: LoaderResult) -> Finding:
-    needed = _workers_needed(loader)
+def _idle(loader: LoaderResult, busy: float) -> Finding:
+    needed = _workers_needed(loader, busy)
     return finding(
         FindingKind.IDLE_WORKERS,
         f"most of the {loader.workers:,} loader workers have nothing to do",
         Evidence(
-            text=f"the workers are busy {format_share(loader.worker_busy_share or 0.0)} of the time, and "
+            text=f"the workers are busy {format_share(busy)} of the time, and "
             f"{format_share(loader.ready_share or 0.0)} of the batches were ready when asked for",
             see=See.LOADING,
         ),
@@ -201,11 +207,24 @@ def _idle(loader: LoaderResult) -> Finding:
     )
 
 
-def _workers_needed(loader: LoaderResult) -> int:
+def _busy_share(loader: LoaderResult, observed: Observed) -> float | None:
+    """How busy the workers are while steady steps go on: while they start nobody works.
+
+    Of several loaders only the average over all their steps is known.
+    """
+    main = main_group_of(observed)
+    loaders = () if observed.torch is None else observed.torch.loaders
+    work_ns = loader.work_ns_per_batch
+    if len(loaders) != 1 or isinstance(main, Missing) or work_ns is None or not main.batches_per_step:
+        return loader.worker_busy_share
+    return min(work_ns * main.batches_per_step / (loader.workers * main.steady.mean_ns), 1.0)
+
+
+def _workers_needed(loader: LoaderResult, busy: float) -> int:
     """As many as would be busy three quarters of their time."""
-    if loader.verdict is not LoaderVerdict.IDLE or loader.worker_busy_share is None:
+    if loader.verdict is not LoaderVerdict.IDLE:
         return loader.workers
-    return max(1, -int(-loader.worker_busy_share * loader.workers // BUSY_SHARE))
+    return max(1, -int(-busy * loader.workers // BUSY_SHARE))
 
 
 def _restarts(loader: LoaderResult) -> Iterator[Finding]:

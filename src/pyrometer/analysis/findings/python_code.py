@@ -1,6 +1,6 @@
 """Findings about the program's own code: hot Python, and what stops the loop to save or to log."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyrometer.analysis.code_origin import Origin
@@ -10,7 +10,6 @@ from pyrometer.analysis.frame_tree import IMPORT_FILES, NOTHING, Parts, parts_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.sampled_functions import SampledFunction
-from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.samples import Function, StackNode
 from pyrometer.record.torch_run import OTHER
 from pyrometer.stats.shares import share_interval
@@ -21,6 +20,8 @@ SURE_SHARE = 0.05
 """The lower end of the interval of such a share must lie above this."""
 MOST_HOT_FUNCTIONS = 3
 FEWEST_SAMPLES = 50
+SAMPLED_BEYOND = 1.2
+"""Samples may say a fifth more than the clock does: a function is held to have run in the loop up to that."""
 STALL_SHARE = 0.02
 IN_THE_LOOP = 0.5
 """Of what is saved and logged, so much must lie between steps: a last save at the end is no stall."""
@@ -88,7 +89,7 @@ class _Loop:
             whole_ns=steps_ns or parts.cpu_ns,
             samples=samples.effective_samples * min((steps_ns or parts.wall_ns) / (parts.wall_ns or 1), 1.0),
             code=_python_code(samples),
-            outside_ns=_between_ns(groups) if steps_ns else parts.cpu_ns,
+            outside_ns=round(SAMPLED_BEYOND * _between_ns(observed)) if steps_ns else parts.cpu_ns,
         )
 
     def python_ns(self, function: SampledFunction) -> int:
@@ -109,9 +110,10 @@ class _PythonCode:
     outside_ns: int = 0
 
 
-def _between_ns(groups: Iterable[GroupResult]) -> int:
-    """What steps have in no phase."""
-    return sum(phase.total_ns for group in groups for phase in group.phases if phase.name == OTHER)
+def _between_ns(observed: Observed) -> int:
+    """What steps have in no phase, those of the warm-up too."""
+    groups = () if observed.run.torch is None else observed.run.torch.groups
+    return sum(group.phase_ns[group.phases.index(OTHER)] for group in groups if OTHER in group.phases)
 
 
 def _python_code(samples: SampleResults) -> dict[tuple[str, str], _PythonCode]:
@@ -170,7 +172,7 @@ def find_stalls(observed: Observed) -> Answer:
     if not groups:
         return Missing(reason="the run has no steps of PyTorch that could be held up")
     run_ns = observed.run.profiled_ns
-    between_ns = _between_ns(groups)
+    between_ns = _between_ns(observed)
     found = []
     for name, (parts, caller) in _time_by_library(samples).items():
         lost_ns = min(parts.wall_ns, between_ns)

@@ -58,7 +58,7 @@ function showFinding(finding) {
   );
   if (finding.measure) {
     shown.append(
-      element("div", { class: "finding-part" }, element("h4", { text: "Measure what it gains" }), showCode({ text: `${finding.measure} PROGRAM.py` }))
+      element("div", { class: "finding-part" }, element("h4", { text: "Measure what it gains" }), element("p", { class: "note", text: "Run it both ways. In a version to come this does:" }), showCode({ text: `${finding.measure} PROGRAM.py` }))
     );
   }
   return shown;

@@ -1,6 +1,9 @@
 """Findings with their evidence, what is good already, and what was and was not looked for."""
 
+from collections.abc import Sequence
+
 from pyrometer.analysis.findings.model import PRIORITY_RULE, Evidence, Finding, Findings
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.report.findings_wording import (
     current_figure,
     describe_strengths,
@@ -8,7 +11,8 @@ from pyrometer.report.findings_wording import (
     percent,
     times,
 )
-from pyrometer.report.page_views.blocks import Block, name_of, plain, view
+from pyrometer.report.page_views.blocks import Block, from_sections, name_of, plain, view
+from pyrometer.report.targets_section import build_target_section
 from pyrometer.report.torch_wording import sentence
 
 # The beginnings of the sections' titles in the other reports, each with the view that has the same.
@@ -59,8 +63,8 @@ def view_of_section(title: str) -> str | None:
     return next((key for beginning, key in _VIEWS if lowered.startswith(beginning)), None)
 
 
-def build_findings_view(findings: Findings) -> Block:
-    """All of it, most to gain first."""
+def build_findings_view(findings: Findings, targets: Sequence[TargetResult] = ()) -> Block:
+    """All of it, most to gain first; then the project's targets."""
     block: Block = {
         "type": "findings",
         "verdict": plain(findings.verdict),
@@ -73,7 +77,9 @@ def build_findings_view(findings: Findings) -> Block:
             {"kind": one.kind.value, "reason": plain(one.reason)} for one in findings.not_looked_for
         ],
     }
-    return view("findings", "Findings", [block], count=len(findings.found))
+    aims = build_target_section(targets)
+    blocks = [block, *from_sections(() if aims is None else (aims,))]
+    return view("findings", "Findings", blocks, count=len(findings.found))
 
 
 def finding_block(finding: Finding) -> Block:

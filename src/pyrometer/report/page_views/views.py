@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.observed import Observed
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.report.page_views.blocks import Block
 from pyrometer.report.page_views.findings import build_findings_view
 from pyrometer.report.page_views.flame import build_flame_view
@@ -32,11 +33,13 @@ _GROUPS = (
 )
 
 
-def build_views(observed: Observed, findings: Findings) -> tuple[Block, ...]:
+def build_views(
+    observed: Observed, findings: Findings, targets: Sequence[TargetResult] = ()
+) -> tuple[Block, ...]:
     """All that the page shows; views without data say what is missing."""
     views = (
         build_overview(observed, findings),
-        build_findings_view(findings),
+        build_findings_view(findings, targets),
         build_steps_view(observed),
         build_phases_view(observed),
         build_loading_view(observed),
