@@ -91,10 +91,10 @@ def test_deep_is_off_unless_asked_for(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("options", "made"),
     [
-        ((), []),
-        (("--deep", "--top", "3"), ["--top", "3"]),
-        (("--html",), ["--html"]),
-        (("--open",), ["--open"]),
+        ((), ["--format", "terminal"]),
+        (("--deep", "--top", "3"), ["--format", "terminal", "--top", "3"]),
+        (("--html",), ["--format", "terminal", "--html"]),
+        (("--open",), ["--format", "terminal", "--open"]),
         (("--quiet", "--html"), ["--quiet", "--html"]),
         (("--no-report", "--open"), ["--quiet", "--open"]),
         (("--quiet",), None),
@@ -135,6 +135,12 @@ def test_the_page_is_written_beside_the_run_and_opened_at_the_end(folder: Folder
     assert page.read_text().startswith("<!doctype html>")
     assert f"opened {page.as_uri()}" in ended.stderr
     assert (ended.stdout, ended.code) == ("it ran\n", 0)
+
+
+def test_the_report_is_printed_beside_the_page(folder: Folder) -> None:
+    ended = folder.run(*PROFILED, "--html", "-o", "kept.json", "program.py")
+    assert "Machine and software" in ended.stderr
+    assert (folder.programs / "kept.report.html").exists()
 
 
 def test_quiet_overrules_the_live_line_of_the_settings_only(folder: Folder) -> None:

@@ -177,7 +177,7 @@ def report_options(options: Options) -> list[str] | None:
     top = [] if options.top is None else ["--top", str(options.top)]
     # Only in a folder made for this run: others may hold files of the user's own under these names.
     kept = ["--keep", "--level", "deep" if options.deep else "standard"] if options.output is None else []
-    return [*top, *kept, *page]
+    return ["--format", "terminal", *top, *kept, *page]
 
 
 def _without_what_would_be_counted(options: Options) -> Options:
