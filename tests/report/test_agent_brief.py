@@ -60,8 +60,8 @@ def test_a_finding_has_place_evidence_bound_change_and_check() -> None:
         "  model = torch.compile(model)",
         "  ```",
         "- results: results differ by rounding",
-        "- check: a steady step, 10.0 ms on average now; `pyrometer tune --only compile` will measure it, "
-        "in a version to come",
+        "- check: a steady step, 10.0 ms on average now; "
+        + "`pyrometer tune --only compile` will measure it, in a version to come",
         "",
     ]
 
