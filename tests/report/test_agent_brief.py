@@ -21,6 +21,8 @@ from tests.torch_runs import TORCH_RUNS, generation_run, training_run
 
 MOST_BYTES = 8_000
 
+_TO_COME = "`pyrometer tune --only compile` will measure it, in a version to come"
+
 
 def brief_of(run: Run, findings: Findings) -> str:
     text = render_brief_for_agents(observe(run), findings)
@@ -60,8 +62,7 @@ def test_a_finding_has_place_evidence_bound_change_and_check() -> None:
         "  model = torch.compile(model)",
         "  ```",
         "- results: results differ by rounding",
-        "- check: a steady step, 10.0 ms on average now; "
-        + "`pyrometer tune --only compile` will measure it, in a version to come",
+        f"- check: a steady step, 10.0 ms on average now; {_TO_COME}",
         "",
     ]
 

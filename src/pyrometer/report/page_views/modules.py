@@ -197,19 +197,19 @@ def _table(rows: Sequence[ModuleRow], notes: Sequence[str]) -> Block:
                 values=[row.ns_per_step for row in rows],
             ),
             GridColumn(
-                heading="forward",
+                heading="forward, all",
                 spelled="forward in all, while gradients were recorded",
                 unit="duration",
                 values=[row.forward.total_ns for row in rows],
             ),
             GridColumn(
-                heading="no grad",
+                heading="no grad, all",
                 spelled="forward in all, without gradients",
                 unit="duration",
                 values=[row.without_gradients.total_ns or None for row in rows],
             ),
             GridColumn(
-                heading="backward",
+                heading="bwd a pass",
                 spelled="backward, a timed pass",
                 unit="duration",
                 values=[row.backward_ns_per_pass for row in rows],
