@@ -27,7 +27,7 @@ INPUTS := pyproject.toml constraints.txt $(wildcard src/pyrometer/_native/*.c sr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check browser sanitize bench bench-run format clean
+.PHONY: help demo test test-all check browser sanitize bench bench-run baseline-page pictures format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r target text; do \
@@ -69,6 +69,18 @@ bench: .venv/.installed-peers ## what a scope costs, beside other profilers
 
 bench-run: .venv/.installed-peers ## what a run costs training programs, beside other profilers
 	$(BIN)/python benchmarks/cost_on_training.py
+
+# The standard net at both of its batch sizes, as the page itself says how.
+baseline-page: $(INSTALLED) ## measure the standard net and write docs/baseline.md
+	for size in "32 20" "64 10"; do set -- $$size; \
+	  $(BIN)/pyrometer run --no-report --warmup 3 -o build/baseline-$$1.json \
+	    examples/standard_net.py --batch-size $$1 --batches $$2 || exit 1; done
+	$(BIN)/pyrometer report build/baseline-32.json build/baseline-64.json --format baseline-page -o docs/baseline.md
+
+pictures: $(INSTALLED) browser ## draw the pictures of the docs anew
+	$(BIN)/python docs/make_picture.py
+	$(BIN)/pyrometer run --deep --no-report -o build/picture.json examples/train_classifier.py
+	$(BIN)/python docs/make_page_pictures.py build/picture.json
 
 format: $(INSTALLED) ## rewrite the sources in the one format, and fix what ruff can
 	$(BIN)/ruff check --fix

@@ -34,7 +34,7 @@ from pyrometer.report.blocks import (
     Table,
     notes,
 )
-from pyrometer.report.cells import SPACIOUS, UNKNOWN_CELL
+from pyrometer.report.cells import SPACIOUS, UNKNOWN_CELL, write_known
 from pyrometer.report.markdown_blocks import sections_as_markdown
 from pyrometer.report.torch_baseline import (
     BASELINE_FILE,
@@ -126,9 +126,7 @@ def _sections(configurations: Sequence[_Configuration]) -> Iterator[Section]:
             ),
         )
     yield _targets(configurations)
-    yield Section(
-        title="Machine and software", blocks=(Pairs(rows=wording.describe_facts(configurations[0].run)),)
-    )
+    yield Section(title="Machine and software", blocks=(Pairs(rows=tuple(_facts(configurations[0].run))),))
     yield _commands(configurations)
 
 
@@ -194,6 +192,11 @@ def _latency(one: _Configuration) -> Table:
         ),
         _figure(
             "GPU memory, peak", format_gib(measured.peak_gpu_memory_gb) if has_gpu else NO_GPU, not_judged
+        ),
+        _figure(
+            "GPU utilisation",
+            write_known(measured.gpu_util_avg_percent, "{:.1f} %".format) if has_gpu else NO_GPU,
+            not_judged,
         ),
     ]
     columns = (
@@ -288,10 +291,15 @@ def _targets(configurations: Sequence[_Configuration]) -> Section:
     return Section(title="Targets", blocks=tuple(blocks))
 
 
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    # A page that a team keeps tells nothing of one person's folders, nor of the arguments of one run.
+    return (fact for fact in wording.describe_facts(run) if fact[0] not in ("program", "folder"))
+
+
 def _commands(configurations: Sequence[_Configuration]) -> Section:
-    folder = configurations[0].run.program.working_directory
     commands = tuple(command for one in configurations for command in one.measured.commands)
-    blocks = (Lines(lines=(f"In {folder}:",)), Code(lines=commands, language="console"))
+    where = Lines(lines=("In the folder it was run in:",))
+    blocks = (where, Code(lines=commands, language="console"))
     return Section(title="Measure it again", blocks=blocks)
 
 
