@@ -106,6 +106,24 @@ def test_in_a_folder_a_report_gets_the_name_of_its_format(format_name: str, file
     assert Path("reports", file_name).stat().st_size > 100
 
 
+@pytest.mark.parametrize(
+    ("format_name", "file_name"),
+    [
+        ("flamegraph", "flamegraph.svg"),
+        ("collapsed", "stacks.txt"),
+        ("speedscope", "speedscope.json"),
+        ("pprof", "profile.pb.gz"),
+    ],
+)
+def test_stacks_are_a_format_as_well_as_an_option(format_name: str, file_name: str) -> None:
+    write_run(sampled_run(), Path("run.json"))
+    assert "-o FILE" in str(error_of("run.json", "--format", format_name))
+    Path("reports").mkdir()
+    assert report_of("run.json", "--format", format_name, "-o", "reports") == ""
+    report_of("run.json", f"--{format_name}", "by-option")
+    assert Path("reports", file_name).read_bytes() == Path("by-option").read_bytes()
+
+
 def test_levels_have_names_of_their_own_in_a_folder() -> None:
     write_run(training_run(), Path("run.json"))
     Path("reports").mkdir()

@@ -28,6 +28,11 @@ class StackFiles:
         if self.weight is not None and self.collapsed is None:
             raise UsageError("--weight says what --collapsed FILE counts; name that file too")
 
+    def with_file(self, name: str, file: Path) -> "StackFiles":
+        """These, and the format of this name to that file."""
+        paths = {field: getattr(self, field) for field in ("flamegraph", "collapsed", "speedscope", "pprof")}
+        return StackFiles(weight=self.weight, **{**paths, name: file})
+
     def __bool__(self) -> bool:
         return any((self.flamegraph, self.collapsed, self.speedscope, self.pprof))
 

@@ -29,10 +29,16 @@ class Format(StrEnum):
     AGENT = "agent"
     CSV = "csv"
     TRACE = "trace"
+    FLAMEGRAPH = "flamegraph"
+    COLLAPSED = "collapsed"
+    SPEEDSCOPE = "speedscope"
+    PPROF = "pprof"
     BASELINE = "baseline"
     BASELINE_PAGE = "baseline-page"
 
 
+OF_STACKS = frozenset({Format.FLAMEGRAPH, Format.COLLAPSED, Format.SPEEDSCOPE, Format.PPROF})
+"""Formats of the sampled stacks, each also an option of its own beside a report."""
 MADE_OF_SEVERAL = frozenset({Format.BASELINE, Format.BASELINE_PAGE})
 """Formats that put several runs together."""
 
@@ -50,6 +56,10 @@ _NAMES = {
     Format.FINDINGS: "findings.json",
     Format.AGENT: "agent-brief.md",
     Format.TRACE: "timeline.json",
+    Format.FLAMEGRAPH: "flamegraph.svg",
+    Format.COLLAPSED: "stacks.txt",
+    Format.SPEEDSCOPE: "speedscope.json",
+    Format.PPROF: "profile.pb.gz",
     Format.BASELINE: "baseline.json",
     Format.BASELINE_PAGE: "profiling_report.md",
 }
@@ -76,6 +86,7 @@ class Shown:
     """A run to be shown, and how. What is worked out of it is worked out once."""
 
     run: Run
+    run_path: Path
     top: int | None = None
     by_thread: bool = False
     functions: bool = False
