@@ -11,13 +11,10 @@ from enum import Enum
 from pyrometer.analysis.findings.model import Effort, Finding, GainOf
 from pyrometer.analysis.torch_results import TorchResults
 
-MOST_IN_ALL = 0.99
-"""Bounds together never take away all of the time: something has to be left that does the work."""
-
 PLAN_RULE = (
     "Upper bounds until measured. Conservative: the largest single bound, as the changes may be after the "
-    "same time. Optimistic: bounds in one phase add up to at most that phase, those of no phase to at most "
-    f"{100 * MOST_IN_ALL:.0f} % in all. Memory is in neither."
+    "same time. Optimistic: bounds in one phase add up to at most that phase; where all of them make up "
+    "all of the time, nothing bounds it. Memory is in neither."
 )
 
 
@@ -38,18 +35,20 @@ HORIZON_OF = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What several findings could gain at most. ``0 < conservative <= optimistic < 1``."""
+    """What several findings could gain at most. ``0 < conservative <= optimistic < 1`` where bounded."""
 
     of: GainOf
     group: str | None
     """The kind of steps, by its label; None where it is not told, or the time is not one of steps."""
     conservative: float
-    optimistic: float
+    optimistic: float | None
+    """None: together the bounds are all of the time, and so no bound."""
 
     @property
-    def speedups(self) -> tuple[float, float]:
-        """How many times as fast, conservative and optimistic."""
-        return 1 / (1 - self.conservative), 1 / (1 - self.optimistic)
+    def speedups(self) -> tuple[float | None, float | None]:
+        """How many times as fast, conservative and optimistic; None where nothing bounds it."""
+        conservative = None if self.conservative >= 1 else 1 / (1 - self.conservative)
+        return conservative, None if self.optimistic is None else 1 / (1 - self.optimistic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ def _totals(found: Sequence[Finding], shares: _Shares, main: str | None) -> tupl
     about_steps = (GainOf.STEP, GainOf.TOKEN)
     return tuple(
         sorted(
-            totals, key=lambda total: (total.of not in about_steps, total.group != main, -total.optimistic)
+            totals, key=lambda total: (total.of not in about_steps, total.group != main, -total.conservative)
         )
     )
 
@@ -132,7 +131,9 @@ def _total(
         else:
             by_phase[phase] = by_phase.get(phase, 0.0) + bound
     placed = sum(min(bound, phase_shares[phase]) for phase, bound in by_phase.items())
-    conservative = min(max(bounds), MOST_IN_ALL)
+    conservative = max(bounds)
     # A bound is never taken for less than it says of itself, though its phase may be rounded smaller.
-    optimistic = max(min(placed + unplaced, MOST_IN_ALL), conservative)
-    return Total(of=of, group=group, conservative=conservative, optimistic=optimistic)
+    optimistic = max(placed + unplaced, conservative)
+    return Total(
+        of=of, group=group, conservative=conservative, optimistic=optimistic if optimistic < 1 else None
+    )

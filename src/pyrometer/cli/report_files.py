@@ -24,10 +24,6 @@ class StackFiles:
     speedscope: Path | None
     pprof: Path | None
 
-    def __post_init__(self) -> None:
-        if self.weight is not None and self.collapsed is None:
-            raise UsageError("--weight says what --collapsed FILE counts; name that file too")
-
     def with_file(self, name: str, file: Path) -> "StackFiles":
         """These, and the format of this name to that file."""
         paths = {field: getattr(self, field) for field in ("flamegraph", "collapsed", "speedscope", "pprof")}
@@ -84,6 +80,8 @@ def write_flamegraph_beside(observed: Observed, output: Path, *, run_path: Path)
 
 def write_stack_files(run: Run, wanted: StackFiles, *, run_path: Path) -> Iterator[str]:
     """Write the stacks in each format that is asked for; a line about each file."""
+    if wanted.weight is not None and wanted.collapsed is None:
+        raise UsageError("--weight says what --collapsed FILE counts; name that file too")
     if not wanted:
         return
     results = build_sample_results(run)

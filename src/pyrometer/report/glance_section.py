@@ -38,10 +38,13 @@ def describe_speedup(plan: Plan) -> str:
         return f"{UNKNOWN_CELL} (no finding bounds it)"
     total = plan.totals[0]
     conservative, optimistic = total.speedups
-    if times(optimistic) == times(conservative):
+    if conservative is None:
+        return f"{UNKNOWN_CELL} (what was found is all of {total.of.value})"
+    if optimistic is not None and times(optimistic) == times(conservative):
         return f"≤ {times(conservative)}: an upper bound for {total.of.value}, not measured"
+    apart = "not bounded" if optimistic is None else f"≤ {times(optimistic)}"
     return (
-        f"≤ {times(conservative)} if the changes overlap, ≤ {times(optimistic)} if they do not: "
+        f"≤ {times(conservative)} if the changes overlap, {apart} if they do not: "
         f"upper bounds for {total.of.value}, not measured"
     )
 

@@ -35,9 +35,14 @@ def describe_total(total: Total) -> str:
     """What findings together could gain at most, in a sentence."""
     conservative, optimistic = total.speedups
     steps = "" if total.group is None else f", {short(total.group)}"
+    faster = "" if conservative is None else f" ({times(conservative)})"
+    if total.optimistic is None or optimistic is None:
+        more = "optimistically not bounded: together they are all of it"
+    else:
+        more = f"{percent(total.optimistic)} ({times(optimistic)}) optimistically: upper bounds"
     return (
-        f"{sentence(total.of.value)}{steps}: at most {percent(total.conservative)} ({times(conservative)}) "
-        f"conservatively, {percent(total.optimistic)} ({times(optimistic)}) optimistically: upper bounds."
+        f"{sentence(total.of.value)}{steps}: at most {percent(total.conservative)}{faster} conservatively, "
+        f"{more}."
     )
 
 

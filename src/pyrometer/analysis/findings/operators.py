@@ -1,7 +1,7 @@
 """Findings about operators, in the window in which each of them was seen."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyrometer.analysis.findings.drafting import (
     WORTH_TELLING,
@@ -89,7 +89,8 @@ def find_tiny_operators(observed: Observed) -> Answer:
                 f"{format_duration(max(worked_ns, 0.0))} of a step of {format_duration(main.steady.mean_ns)}",
                 see=See.OPERATORS,
             ),
-            place=_place_of(most, main),
+            # The bound is of the whole step, and so is not in the phase with most of them.
+            place=replace(_place_of(most, main), phase=None),
             share=share,
             duration_ns=starting_ns,
             gain=at_most(share, "if only operators that take 10 µs or more were left"),
