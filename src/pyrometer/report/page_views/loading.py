@@ -20,8 +20,8 @@ from pyrometer.report.page_views.blocks import (
 )
 from pyrometer.report.page_views.steps import NO_TORCH
 from pyrometer.report.torch_generation import build_generation_section
+from pyrometer.report.torch_sections import describe_loader
 from pyrometer.report.torch_wording import short
-from pyrometer.units import format_count, format_duration
 
 _NO_LOADER = (
     "No batch came from a torch.utils.data.DataLoader while the profiler was on; loading by other means is "
@@ -39,18 +39,14 @@ def build_loading_view(observed: Observed) -> Block:
         return view("loading", title, [missing(_NO_LOADER)])
     loaders = observed.torch.loaders
     return view(
-        "loading", title, [bullets(map(_describe, loaders)), _loader_table(loaders)], count=len(loaders)
+        "loading",
+        title,
+        [
+            bullets(f"{short(loader.name)}: {describe_loader(loader)}" for loader in loaders),
+            _loader_table(loaders),
+        ],
+        count=len(loaders),
     )
-
-
-def _describe(loader: LoaderResult) -> str:
-    parts = [f"{short(loader.name)}: {loader.verdict.value}"]
-    if loader.start_ns_per_iterator is not None:
-        started = f"starting an iteration took {format_duration(loader.start_ns_per_iterator)}"
-        parts.append(f"{started} ({format_count(loader.iterators, 'iteration')})")
-    if loader.first_batch_ns_per_iterator is not None:
-        parts.append(f"its first batch came after {format_duration(loader.first_batch_ns_per_iterator)}")
-    return f"{'; '.join(parts)}."
 
 
 def _loader_table(loaders: Sequence[LoaderResult]) -> Block:
