@@ -67,17 +67,15 @@ def _branches(tree: FrameTree, cpu_ns: int, most: int) -> list[_Branch]:
         parent, entries = waiting.pop()
         siblings = calls.below.get(parent, [])
         folded = [index for index in siblings if index not in chosen]
+        shown = [index for index in siblings if index in chosen]
         if len(folded) == 1 and not calls.below.get(folded[0]):
             # A fold of one leaf would take the line that the leaf itself takes.
-            folded = []
-        for index in siblings:
-            if index not in folded:
-                chain = calls.chain(index)
-                branch = _Branch(
-                    calls.name(chain), calls.place(chain[-1]), calls.own_ns[chain[-1]], folded=False
-                )
-                entries.append(branch)
-                waiting.append((chain[-1], branch.children))
+            folded, shown = [], siblings
+        for index in shown:
+            chain = calls.chain(index)
+            branch = _Branch(calls.name(chain), calls.place(chain[-1]), calls.own_ns[chain[-1]], folded=False)
+            entries.append(branch)
+            waiting.append((chain[-1], branch.children))
         if folded:
             rest_ns = sum(calls.total_ns[index] for index in folded)
             entries.append(_Branch(f"… {len(folded):,} more", "", rest_ns, folded=True))
