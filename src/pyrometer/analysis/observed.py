@@ -1,16 +1,20 @@
 """All that a run says, worked out once: what findings are found in, and reports are made of."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyrometer.analysis.allocations import AllocationResults, build_allocations
+from pyrometer.analysis.call_tree import MergedStrands, merge_strands
 from pyrometer.analysis.counters import CounterResults, build_counter_results
 from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
+from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.record.run import Run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots: what only some reports need is worked out when it is asked for, and kept.
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """A run with the results of each of its parts; a part that was not recorded is None."""
 
@@ -20,6 +24,16 @@ class Observed:
     allocations: AllocationResults | None
     counters: CounterResults | None
     samples: SampleResults | None
+
+    @cached_property
+    def merged(self) -> MergedStrands:
+        """The scopes of all threads as one tree, and where in it each thread hangs."""
+        return merge_strands(self.run)
+
+    @cached_property
+    def scopes(self) -> tuple[ScopeSummary, ...]:
+        """Each scope's summary, ordered by ``total_ns``, largest first, then by name."""
+        return summarize_tree(self.merged.tree)
 
 
 def observe(run: Run | Observed) -> Observed:

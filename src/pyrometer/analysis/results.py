@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyrometer.analysis.allocations import AllocationResults, build_allocations
-from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, merge_strands, strand_tree
+from pyrometer.analysis.allocations import AllocationResults
+from pyrometer.analysis.call_tree import CallTree, MergedStrands, Place, strand_tree
 from pyrometer.analysis.memory import MemoryResult
-from pyrometer.analysis.sample_results import SampleResults, build_sample_results
-from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
-from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
+from pyrometer.analysis.observed import Observed, observe
+from pyrometer.analysis.sample_results import SampleResults
+from pyrometer.analysis.scope_table import ScopeSummary
+from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Loss, Run
 
 _NAMES_IN_AN_ERROR = 20
@@ -76,20 +77,19 @@ class Results:
         return (", ".join(names) or "none yet") + (f" and {left_out} more" if left_out else "")
 
 
-def build_results(run: Run) -> Results:
+def build_results(run: Run | Observed) -> Results:
     """What a run says."""
-    merged = merge_strands(run)
-    torch = build_torch_results(run)
+    observed = observe(run)
     return Results(
-        profiled_ns=run.profiled_ns,
-        scopes=summarize_tree(merged.tree),
-        tree=merged.tree,
-        threads=build_thread_results(run, merged),
-        losses=run.losses,
-        torch=torch,
-        memory=build_memory_results(run, None if torch is None else torch.main),
-        allocations=build_allocations(run),
-        samples=build_sample_results(run),
+        profiled_ns=observed.run.profiled_ns,
+        scopes=observed.scopes,
+        tree=observed.merged.tree,
+        threads=build_thread_results(observed.run, observed.merged),
+        losses=observed.run.losses,
+        torch=observed.torch,
+        memory=observed.memory,
+        allocations=observed.allocations,
+        samples=observed.samples,
     )
 
 

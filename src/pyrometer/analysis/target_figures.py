@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.baseline import Measurement
-from pyrometer.analysis.call_tree import build_call_tree
+from pyrometer.analysis.call_tree import CallTree
 from pyrometer.analysis.generation import GenerationResult
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.step_kinds import GroupKind
 from pyrometer.analysis.steps import GroupResult, fold_phases, folded_name
 from pyrometer.analysis.target_goals import Quantity
-from pyrometer.record.run import Run
 from pyrometer.stats.rates import per
 
 PREPROCESSING_NAMES = ("preprocess", "transform")
@@ -117,7 +116,7 @@ def _preprocessing(observed: Observed) -> Figure:
     phases = [] if main is None else [phase for phase in main.phases if _prepares(phase.name)]
     if phases:
         return Figure(value=sum(phase.mean_ns for phase in phases))
-    scopes_ns, calls = _preprocessing_scopes(observed.run)
+    scopes_ns, calls = _preprocessing_scopes(observed.merged.tree)
     if calls:
         loaders = () if torch is None else torch.loaders
         batches = sum(loader.batches for loader in loaders) or (0 if main is None else main.steps)
@@ -135,11 +134,11 @@ def _prepares(name: str) -> bool:
     return name.strip().lower().startswith(PREPROCESSING_NAMES)
 
 
-def _preprocessing_scopes(run: Run) -> tuple[int, int]:
+def _preprocessing_scopes(tree: CallTree) -> tuple[int, int]:
     """Time and calls of the scopes so named, those inside another of them left out."""
     total_ns = calls = 0
     inside_from: int | None = None
-    for depth, node in build_call_tree(run).walk():
+    for depth, node in tree.walk():
         if inside_from is not None and depth > inside_from:
             continue
         inside_from = depth if _prepares(node.name) else None

@@ -1,14 +1,14 @@
 """The tables of scopes, threads and sampled functions as rows of plain values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from pyrometer.analysis.call_tree import CallTree, MergedStrands, merge_strands
+from pyrometer.analysis.call_tree import CallTree, MergedStrands
 from pyrometer.analysis.frame_tree import Parts
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.results import build_thread_results, largest_first
 from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.sampled_functions import Share
-from pyrometer.analysis.scope_table import summarize_tree
+from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.report.csv_cells import CsvTable, Record, table_of
 from pyrometer.report.stack_exports import frame_text
 from pyrometer.report.tree_rows import tree_share
@@ -16,8 +16,8 @@ from pyrometer.report.tree_rows import tree_share
 
 def code_tables(observed: Observed) -> Iterator[CsvTable | None]:
     """Scopes, threads, functions, lines and stacks; None where there is nothing."""
-    merged, samples = merge_strands(observed.run), observed.samples
-    yield table_of("scopes", _scopes(merged.tree))
+    merged, samples = observed.merged, observed.samples
+    yield table_of("scopes", _scopes(observed.scopes, share_is_known=observed.run.profiled_ns > 0))
     yield table_of("scope_tree", _scope_tree(merged.tree))
     yield table_of("threads", _threads(observed, merged))
     if samples is not None:
@@ -29,8 +29,8 @@ def code_tables(observed: Observed) -> Iterator[CsvTable | None]:
 # Scopes and threads.
 
 
-def _scopes(tree: CallTree) -> Iterator[Record]:
-    for scope in summarize_tree(tree):
+def _scopes(scopes: Iterable[ScopeSummary], *, share_is_known: bool) -> Iterator[Record]:
+    for scope in scopes:
         yield {
             "name": scope.name,
             "calls": scope.calls,
@@ -46,7 +46,7 @@ def _scopes(tree: CallTree) -> Iterator[Record]:
             "suspended_ns": scope.suspended_ns,
             "wall_ns": scope.wall_ns,
             "wall_is_upper_bound": scope.wall_is_upper_bound,
-            "share": scope.share if tree.profiled_ns else None,
+            "share": scope.share if share_is_known else None,
             "is_parallel": scope.parallel,
             "is_recursive": scope.recursive,
             "allocated_bytes": scope.allocated_bytes,

@@ -6,7 +6,6 @@ One pure step from what a run says. A renderer lays out and formats these values
 from dataclasses import dataclass
 
 from pyrometer.analysis.allocations import AllocationResults
-from pyrometer.analysis.call_tree import merge_strands
 from pyrometer.analysis.counters import CounterResults
 from pyrometer.analysis.findings.find import find
 from pyrometer.analysis.findings.model import Findings
@@ -14,7 +13,7 @@ from pyrometer.analysis.memory import MemoryResult
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.results import build_thread_results, largest_first
 from pyrometer.analysis.sample_results import SampleResults
-from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.record.run import Run
 from pyrometer.report import wording
@@ -116,8 +115,7 @@ def build_document(
     ``findings`` spares looking for them again.
     """
     run = observed.run
-    merged = merge_strands(run)
-    summaries = summarize_tree(merged.tree)
+    merged, summaries = observed.merged, observed.scopes
     # Only when asked for: the threads' trees take as long to build as the whole one.
     threads = largest_first(build_thread_results(run, merged)) if by_thread else ()
     scopes = summaries[:top]

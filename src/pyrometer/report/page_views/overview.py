@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from pyrometer.analysis.call_tree import build_call_tree
 from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.hotspots import Hotspot
 from pyrometer.analysis.observed import Observed
-from pyrometer.analysis.scope_table import summarize_tree
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.report.page_views.blocks import Block, GridColumn, grid, heading, missing, name_of, plain, view
@@ -148,8 +146,7 @@ def _advice(spot: Hotspot) -> str:
 
 
 def _scope_blocks(observed: Observed) -> Iterator[Block]:
-    tree = build_call_tree(observed.run)
-    scopes = sorted(summarize_tree(tree), key=lambda scope: -scope.self_ns)[:_SCOPES_SHOWN]
+    scopes = sorted(observed.scopes, key=lambda scope: -scope.self_ns)[:_SCOPES_SHOWN]
     if not scopes:
         sampled = observed.samples is not None and observed.samples.overall.parts.cpu_ns > 0
         if not sampled and (observed.torch is None or observed.torch.main is None):

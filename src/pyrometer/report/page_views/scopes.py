@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from pyrometer.analysis.call_tree import CallTree, TreeNode, build_call_tree
+from pyrometer.analysis.call_tree import CallTree, TreeNode
 from pyrometer.analysis.observed import Observed
-from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.report import wording
 from pyrometer.report.page_views.blocks import (
     MOST_ROWS,
@@ -27,11 +27,11 @@ _OUTSIDE = "(outside any scope)"
 
 def build_scopes_view(observed: Observed) -> Block:
     """The tree, then each name with the spread of its calls."""
-    tree = build_call_tree(observed.run)
+    tree = observed.merged.tree
     if not tree.roots:
         blocks = [missing(wording.NO_SCOPES), code(wording.HOW_TO_MARK)]
         return view("scopes", "Scopes", blocks)
-    scopes = summarize_tree(tree)
+    scopes = observed.scopes
     apart = tuple(scope for scope in scopes if scope.open_calls or scope.suspended_ns)
     profiled = format_duration(tree.profiled_ns)
     blocks = [
