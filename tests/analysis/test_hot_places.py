@@ -9,7 +9,7 @@ from pyrometer.record.run import Run
 from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS
 from tests.findings import make_finding
 from tests.report.sample_runs import MS, S, empty_run, main_strand, node, run_of
-from tests.sampled_runs import STACKS, THREADS, Seen, stack_samples, with_samples
+from tests.sampled_runs import OWN, STACKS, THREADS, Seen, stack_samples, with_samples
 from tests.torch_runs import evaluation_run, net_operators, operators_run, training_run
 
 # In tests.torch_runs.net_calls the first node is the phase "forward", the third the module below it.
@@ -70,10 +70,44 @@ def test_findings_stand_with_the_places_they_concern() -> None:
         run,
         Place(phase="forward"),
         Place(phase="backward"),
-        Place(function="step (train.py:10)"),
+        Place(function=f"step ({OWN}:10)"),
         Place(module="model.fc2"),
     )
     assert [finding.rank for finding in place.findings] == [1, 3]
+
+
+def test_a_finding_of_a_function_concerns_no_namesake_in_another_file() -> None:
+    (place,) = places(
+        sampled(Seen(stack="main;forward", native=300)),
+        Place(function="forward (/elsewhere/layers.py:10)"),
+        Place(function=f"forward ({OWN}:10)"),
+        # On another line of the same function: where it calls what was found.
+        Place(function=f"main ({OWN}:27)"),
+        Place(function=f"main (/elsewhere{OWN}:10)"),
+    )
+    assert [finding.rank for finding in place.findings] == [2, 3]
+
+
+def test_a_finding_of_a_phase_of_other_steps_does_not_concern_a_place() -> None:
+    run = evaluation_run()
+    assert run.torch is not None
+    # Training records gradients in all of its forward passes, evaluation in none.
+    training, evaluation = (group.label for group in run.torch.groups)
+    top_of = {call.name: at for at, call in enumerate(run.torch.calls[0].nodes) if call.parent is None}
+    found_at = (Place(group=training, phase="forward"), Place(group=evaluation, phase="forward"))
+    for name, ranks in (("forward", [1]), (FORWARD_WITHOUT_GRADIENTS, [2])):
+        stacks = stack_samples(Seen(stack="main;step", native=300, call=(0, top_of[name])))
+        (place,) = places(with_samples(run, stacks), *found_at)
+        assert [finding.rank for finding in place.findings] == ranks
+
+
+def test_a_hotspot_is_one_of_the_main_steps() -> None:
+    run = training_run()
+    assert run.torch is not None
+    label = run.torch.groups[0].label
+    found = places(run, Place(group=label, phase="backward"), Place(group="others", phase="backward"))
+    backward = next(place for place in found if place.name == "backward")
+    assert [finding.rank for finding in backward.findings] == [1]
 
 
 def test_without_samples_hot_places_are_the_hotspots_of_a_step() -> None:
@@ -112,6 +146,12 @@ def test_more_hot_places_than_are_shown_are_counted() -> None:
     assert (len(hot.places), hot.not_shown, hot.count, hot.may_be_more) == (10, 4, 14, False)
     stacks += [Seen(stack=f"main;more_{index}", python=100) for index in range(30)]
     assert find_hot_places(observe(sampled(*stacks)), ()).may_be_more
+
+
+def test_all_scopes_are_known_so_there_are_never_more() -> None:
+    scopes = [node(f"part_{index}", None, [40 * MS]) for index in range(25)]
+    hot = find_hot_places(observe(run_of(main_strand(*scopes), profiled_ns=S)), ())
+    assert (hot.count, len(hot.places), hot.may_be_more) == (25, 10, False)
 
 
 def test_a_run_in_which_nothing_happened_has_no_hot_place() -> None:

@@ -3,17 +3,18 @@
 They are the hot call stacks where stacks were sampled, else the hotspots of the steps, else scopes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
-from pyrometer.analysis.call_tree import build_call_tree
-from pyrometer.analysis.findings.model import Finding
+from pyrometer.analysis.findings.model import Finding, Place
 from pyrometer.analysis.hot_paths import MOST_PATHS, HotPath, PathFrame
 from pyrometer.analysis.hotspots import Hotspot, HotspotKind
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import OUTSIDE_PHASES, SampleResults
-from pyrometer.analysis.scope_table import ScopeSummary, summarize_tree
+from pyrometer.analysis.scope_table import ScopeSummary
+from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS
 
@@ -74,7 +75,7 @@ class HotPlaces:
     places: tuple[HotPlace, ...]
     not_shown: int
     may_be_more: bool
-    """Whether the smallest that is known is hot itself, so that others may be as well."""
+    """Whether the last call stack that is known is hot itself, so that others may be as well."""
 
     @property
     def count(self) -> int:
@@ -84,23 +85,40 @@ class HotPlaces:
 
 def find_hot_places(observed: Observed, found: Sequence[Finding], *, most: int = MOST_PLACES) -> HotPlaces:
     """The places with most time, each with the findings that concern it."""
-    hot = [place for place in _places(observed, found) if place.share >= LEAST_SHARE]
-    return HotPlaces(places=tuple(hot[:most]), not_shown=len(hot[most:]), may_be_more=len(hot) >= MOST_PATHS)
-
-
-def _places(observed: Observed, found: Sequence[Finding]) -> Iterator[HotPlace]:
     samples, torch = observed.samples, observed.torch
     if samples is not None and samples.overall.parts.cpu_ns:
-        for rank, path in enumerate(samples.hot_paths.paths, start=1):
-            yield _of_path(rank, path, observed, samples, found)
-    elif torch is not None and torch.hotspots:
-        for hotspot in torch.hotspots:
-            yield _of_hotspot(hotspot, observed, found)
-    elif observed.run.profiled_ns:
-        scopes = summarize_tree(build_call_tree(observed.run))
-        largest = sorted(scopes, key=lambda scope: -scope.self_ns)
-        for rank, scope in enumerate((one for one in largest if not one.parallel), start=1):
-            yield _of_scope(rank, scope, observed.run.profiled_ns)
+        paths = [path for path in samples.hot_paths.paths if _share(path, samples) >= LEAST_SHARE]
+        places = (_of_path(rank, path, observed, samples, found) for rank, path in enumerate(paths, start=1))
+        # Of stacks only so many are known; hotspots and scopes are all there are.
+        return _first(places, most, known=len(paths), may_be_more=len(paths) >= MOST_PATHS)
+    if torch is not None and torch.hotspots:
+        hotspots = [hotspot for hotspot in torch.hotspots if hotspot.share >= LEAST_SHARE]
+        return _first((_of_hotspot(one, observed, found) for one in hotspots), most, known=len(hotspots))
+    scopes = _hot_scopes(observed)
+    profiled_ns = observed.run.profiled_ns
+    of_scopes = (_of_scope(rank, scope, profiled_ns) for rank, scope in enumerate(scopes, start=1))
+    return _first(of_scopes, most, known=len(scopes))
+
+
+def _first(places: Iterator[HotPlace], most: int, *, known: int, may_be_more: bool = False) -> HotPlaces:
+    shown = tuple(islice(places, most))
+    return HotPlaces(places=shown, not_shown=known - len(shown), may_be_more=may_be_more)
+
+
+def _share(path: HotPath, samples: SampleResults) -> float:
+    return path.cpu_ns / samples.overall.parts.cpu_ns
+
+
+def _hot_scopes(observed: Observed) -> list[ScopeSummary]:
+    profiled_ns = observed.run.profiled_ns
+    if not profiled_ns:
+        return []
+    hot = (
+        scope
+        for scope in observed.scopes
+        if not scope.parallel and scope.self_ns / profiled_ns >= LEAST_SHARE
+    )
+    return sorted(hot, key=lambda scope: -scope.self_ns)
 
 
 def _of_path(
@@ -108,13 +126,18 @@ def _of_path(
 ) -> HotPlace:
     phases = _phases(observed.run, path)
     modules = _modules(observed.run, path)
-    functions = {frame.frame.name for frame in path.frames}
     main_phase = _phase_of_steps(phases[0][0]) if phases else None
+    concerned = _Concerned(
+        phase=main_phase,
+        groups=_groups_with(phases[0][0], observed) if phases else (),
+        modules=modules,
+        functions={f"{frame.frame.name} ({frame.frame.file}" for frame in path.frames},
+    )
     return HotPlace(
         rank=rank,
         name=path.frames[-1].frame.name,
         duration_ns=path.cpu_ns,
-        share=path.cpu_ns / samples.overall.parts.cpu_ns,
+        share=_share(path, samples),
         share_of=ShareOf.CPU,
         margin=None if path.share is None else path.share.interval.margin,
         stack=path.frames,
@@ -125,7 +148,7 @@ def _of_path(
         phases=phases,
         modules=modules,
         operators=_operators(observed, main_phase, modules) if main_phase else (),
-        findings=_concerning(found, phase=main_phase, modules=modules, functions=functions),
+        findings=concerned.by(found),
     )
 
 
@@ -133,6 +156,10 @@ def _of_hotspot(hotspot: Hotspot, observed: Observed, found: Sequence[Finding]) 
     is_phase = hotspot.kind is HotspotKind.PHASE
     phase = hotspot.name if is_phase else None
     modules = () if is_phase else (hotspot.name,)
+    main = None if observed.torch is None else observed.torch.main
+    concerned = _Concerned(
+        phase=phase, groups=() if main is None else (main.label,), modules=modules, functions=()
+    )
     return HotPlace(
         rank=hotspot.rank,
         name=hotspot.name,
@@ -146,7 +173,7 @@ def _of_hotspot(hotspot: Hotspot, observed: Observed, found: Sequence[Finding]) 
         phases=((hotspot.name, 1.0),) if is_phase else (),
         modules=modules,
         operators=_operators(observed, phase, modules),
-        findings=_concerning(found, phase=phase, modules=modules, functions=set()),
+        findings=concerned.by(found),
     )
 
 
@@ -184,6 +211,18 @@ def _phase_of_steps(name: str) -> str | None:
     if name == OUTSIDE_PHASES:
         return None
     return "forward" if name == FORWARD_WITHOUT_GRADIENTS else name
+
+
+def _groups_with(phase: str, observed: Observed) -> tuple[str, ...]:
+    """The groups of steps in which a phase of the calls can be; the calls do not say in which it was."""
+    groups = () if observed.torch is None else observed.torch.groups
+    return tuple(group.label for group in groups if _can_have(group, phase))
+
+
+def _can_have(group: GroupResult, phase: str) -> bool:
+    if phase == FORWARD_WITHOUT_GRADIENTS:
+        return group.grad_forward_share != 1
+    return phase != "forward" or group.grad_forward_share != 0
 
 
 def _top_name(run: Run, place: tuple[int, int]) -> str:
@@ -226,14 +265,25 @@ def _has_module(outer: str, modules: Sequence[str]) -> bool:
     return any(module == outer or module.startswith(f"{outer}.") for module in modules)
 
 
-def _concerning(
-    found: Sequence[Finding], *, phase: str | None, modules: Sequence[str], functions: set[str]
-) -> tuple[Finding, ...]:
-    return tuple(
-        finding
-        for finding in found
-        if (phase is not None and finding.place.phase == phase)
-        or (finding.place.module is not None and _has_module(finding.place.module, modules))
-        # A function's place ends with its file and line.
-        or (finding.place.function is not None and finding.place.function.partition(" (")[0] in functions)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Concerned:
+    """What a place is made of, for findings to be about."""
+
+    phase: str | None
+    groups: tuple[str, ...]
+    """Those of the steps that the phase may be in."""
+    modules: tuple[str, ...]
+    functions: Collection[str]
+    """As a finding names them, without the line."""
+
+    def by(self, found: Sequence[Finding]) -> tuple[Finding, ...]:
+        """The findings about it."""
+        return tuple(finding for finding in found if self._is_at(finding.place))
+
+    def _is_at(self, place: Place) -> bool:
+        if place.function is not None and place.function.rpartition(":")[0] in self.functions:
+            return True
+        if place.module is not None and _has_module(place.module, self.modules):
+            return True
+        of_its_steps = place.group is None or place.group in self.groups
+        return self.phase is not None and place.phase == self.phase and of_its_steps
