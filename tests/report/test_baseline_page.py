@@ -1,5 +1,6 @@
 """The baseline as a page."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 
+from pyrometer.analysis.observed import observe
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report.baseline_page import render_baseline_page
@@ -14,7 +16,7 @@ from tests.report.sample_runs import simple_run
 from tests.report.test_levels import section_of, table_rows
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
 from tests.report.torch_samples import phases_named, torch_run_named
-from tests.torch_runs import TRAINING_STEP_NS, gpu_run, group_of, training_run, warming_up
+from tests.torch_runs import TRAINING_STEP_NS, gpu_run, group_of, no_steps_run, training_run, warming_up
 
 
 def larger_run() -> Run:
@@ -52,6 +54,13 @@ def test_configurations_stand_beside_each_other_with_the_figures_of_their_tables
     assert rows["forward, ms (%)"] == ["3.40 (34.0)", "3.74 (34.0)"]
     # 64 samples in 11 ms against 32 in 10.
     assert "- 64 × 10 against 32 × 97: 1.10 × the latency, 1.82 × the samples a second." in text
+
+
+def test_a_run_that_was_observed_makes_the_same_page_and_is_not_worked_out_again() -> None:
+    observed = observe(training_run())
+    assert render_baseline_page([observed]) == render_baseline_page([training_run()])
+    with pytest.raises(UsageError, match="no step"):
+        render_baseline_page([dataclasses.replace(observed, torch=observe(no_steps_run()).torch)])
 
 
 def test_one_configuration_is_compared_with_none() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pyrometer.analysis.observed import observe
 from pyrometer.analysis.results import build_results
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, torch_json
@@ -31,6 +32,12 @@ def test_the_json_report_of_torch_work_looks_as_agreed(
     check_golden(
         f"{name}.json", json.dumps({key: content[key] for key in ("torch", "memory")}, indent=2) + "\n"
     )
+
+
+def test_a_run_that_was_observed_has_the_same_json_and_is_not_worked_out_again() -> None:
+    observed = observe(training_run())
+    assert render_json(observed) == render_json(training_run())
+    assert json.loads(render_json(dataclasses.replace(observed, torch=None)))["torch"] is None
 
 
 @pytest.mark.parametrize("name", TORCH_RUNS)

@@ -1,11 +1,12 @@
 """The formats that ``pyrometer report`` knows, and the text of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
+from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.findings.find import find
 from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.observed import Observed, observe
@@ -43,6 +44,9 @@ MADE_OF_SEVERAL = frozenset({Format.BASELINE, Format.BASELINE_PAGE})
 """Formats that put several runs together."""
 
 _ENDINGS = {
+    "": Format.TERMINAL,
+    ".txt": Format.TERMINAL,
+    ".log": Format.TERMINAL,
     ".md": Format.MARKDOWN,
     ".markdown": Format.MARKDOWN,
     ".json": Format.JSON,
@@ -71,7 +75,11 @@ def format_for(output: Path | None) -> Format:
         return Format.TERMINAL
     if output.is_dir():
         return Format.MARKDOWN
-    return _ENDINGS.get(output.suffix.lower(), Format.TERMINAL)
+    ending = output.suffix.lower()
+    if ending not in _ENDINGS:
+        known = ", ".join(sorted(name for name in _ENDINGS if name))
+        raise UsageError(f"{output}: no report has the ending {ending!r} ({known}); or say --format FORMAT")
+    return _ENDINGS[ending]
 
 
 def file_in(output: Path, report_format: Format, level: Level) -> Path:
@@ -117,6 +125,19 @@ class Shown:
         return judge_targets(self.observed, self.targets, baseline=baseline)
 
 
+def doubts_about_targets(shown: Shown) -> Iterator[str]:
+    """What makes a run to compare targets with of little use."""
+    if shown.against is None:
+        return
+    if not shown.targets:
+        yield "--against is for targets, and this project sets none: see [tool.pyrometer.targets]"
+    elif key_of(shown.against.program) != key_of(shown.run.program):
+        yield (
+            f"mind: --against is a run of {key_of(shown.against.program)}, and this one is of "
+            f"{key_of(shown.run.program)}"
+        )
+
+
 def render(shown: Shown, report_format: Format) -> str:
     """The run in the format asked for."""
     return _RENDERERS[report_format](shown)
@@ -160,7 +181,7 @@ def _html(shown: Shown) -> str:
 
 
 def _json(shown: Shown) -> str:
-    return render_json(shown.run, top=shown.top)
+    return render_json(shown.observed, top=shown.top)
 
 
 def _findings(shown: Shown) -> str:

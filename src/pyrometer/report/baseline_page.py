@@ -14,6 +14,7 @@ from pyrometer.analysis.baseline_status import (
 )
 from pyrometer.analysis.criteria import Criterion, deliverables, exit_criteria
 from pyrometer.analysis.memory import MemoryResult
+from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.errors import UsageError
@@ -72,7 +73,7 @@ class _Configuration:
     measured: Measurement
 
 
-def render_baseline_page(runs: Sequence[Run]) -> str:
+def render_baseline_page(runs: Sequence[Run | Observed]) -> str:
     """The baseline of one or more runs, each a configuration of a program, as Markdown.
 
     A run in which no step of a PyTorch program was recorded is a UsageError.
@@ -82,12 +83,16 @@ def render_baseline_page(runs: Sequence[Run]) -> str:
     return sections_as_markdown(f"Baseline of {short(program)}", _sections(configurations))
 
 
-def _configurations(runs: Sequence[Run]) -> list[_Configuration]:
+def _configurations(runs: Sequence[Run | Observed]) -> list[_Configuration]:
     if not runs:
         raise UsageError("a baseline is made from one run or more, and there is none")
     found: list[_Configuration] = []
-    for run in runs:
-        results = build_torch_results(run)
+    for given in runs:
+        # Not by way of observe(): sampled stacks take long to work out and are in no baseline.
+        if isinstance(given, Observed):
+            run, results = given.run, given.torch
+        else:
+            run, results = given, build_torch_results(given)
         measured = measure(run, file_name=BASELINE_FILE, results=results)
         if results is None or results.main is None:
             raise UsageError(f"there is no baseline of {run.program.name}: no step was recorded in it")

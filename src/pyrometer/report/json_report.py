@@ -72,9 +72,9 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.analysis.allocations import AllocationResults, build_allocations
+from pyrometer.analysis.allocations import AllocationResults
 from pyrometer.analysis.call_tree import CallTree
-from pyrometer.analysis.counters import build_counter_results
+from pyrometer.analysis.observed import Observed, observe
 from pyrometer.analysis.results import Results, build_results, largest_first
 from pyrometer.analysis.scope_table import ScopeSummary
 from pyrometer.record.run import Run
@@ -92,9 +92,10 @@ _NODE_FIGURES = (
 )  # fmt: skip
 
 
-def render_json(run: Run, *, top: int | None = None) -> str:
+def render_json(run: Run | Observed, *, top: int | None = None) -> str:
     """The figures of the report, by default of all scopes; tree and threads are always whole."""
-    results = build_results(run)
+    observed = observe(run)
+    run, results = observed.run, build_results(observed)
     scopes = results.scopes[:top]
     content = {
         "format": REPORT_FORMAT,
@@ -112,8 +113,8 @@ def render_json(run: Run, *, top: int | None = None) -> str:
         "threads": _threads(results),
         "torch": None if results.torch is None else torch_content(results.torch),
         "memory": as_json(results.memory),
-        "allocations": _allocations(build_allocations(run)),
-        "counters": as_json(build_counter_results(run.counters)),
+        "allocations": _allocations(results.allocations),
+        "counters": as_json(observed.counters),
         "samples": None if results.samples is None else sample_content(results.samples, top=top),
         "own_cost": {
             **as_json(run.cost),
