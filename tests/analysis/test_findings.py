@@ -22,7 +22,7 @@ from pyrometer.analysis.hotspots import Priority, StrengthKind
 from pyrometer.analysis.observed import observe
 from pyrometer.record.garbage import GarbageCollections, GarbageGeneration, GarbagePause
 from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Use
-from pyrometer.record.run import Memory, Run
+from pyrometer.record.run import Memory, Program, Run
 from pyrometer.record.torch_run import (
     Compilation,
     Generation,
@@ -37,11 +37,13 @@ from pyrometer.record.torch_run import (
 from pyrometer.record.values import ScopeNode
 from tests.findings import make_finding
 from tests.placed_runs import placed_run
-from tests.report.sample_runs import run_of
+from tests.report.sample_runs import main_strand, run_of
 from tests.sampled_runs import Seen, stack_samples
 from tests.torch_runs import MB, MS, US, S, call, group_of, net_calls, net_modules, torch_run, training_run
 
-STEP = {"data": MS // 2, "forward": 4 * MS, "backward": 4 * MS, "optimizer": 400 * US, "other": 1_100 * US}
+STEP = {
+    "data": 500 * US, "forward": 4_250 * US, "backward": 4_250 * US, "optimizer": 400 * US, "other": 600 * US,
+}  # fmt: skip
 """10 ms, of which nothing is worth a word."""
 
 
@@ -147,7 +149,9 @@ def test_the_verdict_names_the_largest_gain() -> None:
 
 def test_without_steps_it_is_said_what_is_missing() -> None:
     findings = found_in(run_of(profiled_ns=S))
-    assert why_not(findings, FindingKind.INPUT_BOUND) == "the run has no steps of PyTorch to look at"
+    assert why_not(findings, FindingKind.INPUT_BOUND) == "the program did not use PyTorch"
+    without_steps = torch_run(TorchRun(torch_version="2.13.0"))
+    assert "no steps of PyTorch" in why_not(found_in(without_steps), FindingKind.INPUT_BOUND)
 
 
 def test_few_steps_say_nothing_of_shares() -> None:
@@ -252,7 +256,7 @@ def test_double_precision_gains_half_of_the_computing_at_most() -> None:
     found = one(found_in(double), FindingKind.DOUBLE_PRECISION)
     assert found.place.module == "model"
     assert found.gain is not None
-    assert found.gain.share == pytest.approx(0.84 / 2)
+    assert found.gain.share == pytest.approx(0.89 / 2)
     single = run_with(modules=net_modules(), calls=(net_calls(),))
     assert FindingKind.DOUBLE_PRECISION in found_in(single).clear
 
@@ -327,8 +331,8 @@ def operators(*rows: tuple[str, str | None, int, int], step_ns: int = 10 * MS) -
 def test_many_tiny_operators_are_found_and_a_few_large_ones_not() -> None:
     tiny = operators(("aten::add", "forward", 1_000, 3 * MS), ("aten::mm", "forward", 10, 3 * MS))
     found = one(found_in(run_with(operators=tiny)), FindingKind.TINY_OPERATORS)
-    # Of 10 ms, half a millisecond waits for data and 3 ms are in products.
-    assert found.share == pytest.approx(0.65)
+    # Of 10 ms a step computes in 8.9, and 3 of those are in products.
+    assert found.share == pytest.approx(0.59)
     assert found.place.operator == "aten::add"
     large = operators(("aten::mm", "forward", 100, 9 * MS))
     assert FindingKind.TINY_OPERATORS in found_in(run_with(operators=large)).clear
@@ -499,9 +503,9 @@ def sized(small_ns: int) -> StepGroup:
 
 def test_a_step_that_costs_the_same_for_few_samples_has_too_small_a_batch() -> None:
     found = one(found_in(run_with(sized(9_500 * US))), FindingKind.SMALL_BATCH)
-    # Without data 9.5 ms for 64 and 9.0 ms for 16: 93 % of it for none.
+    # It computes 8.9 ms for 64 and 8.4 ms for 16: 92.5 % of it for none.
     assert found.gain is not None
-    assert found.gain.share == pytest.approx(0.93 * 0.95, abs=0.01)
+    assert found.gain.share == pytest.approx(0.925 * 0.89, abs=0.01)
     assert FindingKind.SMALL_BATCH in found_in(run_with(sized(6 * MS))).clear
 
 
@@ -518,7 +522,7 @@ def sampled(*stacks: Seen, group: StepGroup | None = None) -> Run:
 
 
 def test_python_code_in_the_loop_is_found_by_its_share_of_the_steps() -> None:
-    group = steps_with(other=11_100 * US)  # 20 ms a step, 2 s in all
+    group = steps_with(other=10_600 * US)  # 20 ms a step, 2 s in all
     stacks = (Seen(stack="<module>:3;augment:12", python=800), Seen(stack="<module>:3", native=1_200))
     found = one(found_in(sampled(*stacks, group=group)), FindingKind.HOT_PYTHON)
     assert found.place.function == "augment (/home/ada/train.py:10)"
@@ -531,6 +535,66 @@ def test_python_code_before_the_loop_is_not_hot() -> None:
     group = steps_with(other=300 * US)
     stacks = (Seen(stack="<module>:3;prepare:12", python=5_000), Seen(stack="<module>:3", native=1_000))
     assert FindingKind.HOT_PYTHON in found_in(sampled(*stacks, group=group)).clear
+
+
+def test_code_outside_all_phases_is_found_with_the_function_that_takes_it() -> None:
+    group = steps_with(other=10 * MS)
+    stacks = (
+        Seen(stack="<module>:3;spectrum:12", native=900, waiting=100),
+        Seen(stack="<module>:5;Linear.forward", native=1_000, call=(0, 1)),
+        Seen(stack="<module>:1;prepare", python=5_000),
+    )
+    found = one(found_in(sampled(*stacks, group=group)), FindingKind.OUTSIDE_PHASES)
+    assert found.share == pytest.approx(10 / 19.4)
+    assert found.place.function == "spectrum (/home/ada/train.py:10)"
+    assert found.evidence[1].text == "spectrum (train.py:3): 1.00 s in all, 10.0 % of it waiting"
+    # It took longer than steps have outside their phases: it ran before them.
+    assert not any("prepare" in evidence.text for evidence in found.evidence)
+    assert FindingKind.OUTSIDE_PHASES in found_in(run_with()).clear
+
+
+def test_waiting_for_data_is_told_with_the_function_that_takes_it() -> None:
+    group = steps_with(data=10 * MS)
+    calls = main_strand(call("data", None, 100, S), call("forward", None, 100, S))
+    run = msgspec.structs.replace(
+        run_with(group, calls=(calls,)),
+        samples=stack_samples(
+            Seen(stack="<module>:3;Images.__getitem__:12", python=900, call=(0, 0)),
+            Seen(stack="<module>:3;Images.decode:15", python=300, call=(0, 0)),
+        ),
+    )
+    texts = [evidence.text for evidence in one(found_in(run), FindingKind.INPUT_BOUND).evidence]
+    assert "75.0 % of that is in Images.__getitem__ (train.py:12)" in texts
+
+
+def test_a_program_that_sleeps_between_calls_has_no_small_batch_or_tiny_operators() -> None:
+    sleepy = {"forward": MS, "other": 99 * MS}
+    group = group_of("forward", "m", [sleepy] * 60, backward_passes=0, grad_forward_calls=0)
+    steps = tuple(msgspec.structs.replace(step, samples=(1, 32)[step.index % 2]) for step in group.first)
+    run = run_with(msgspec.structs.replace(group, first=steps))
+    findings = found_in(run)
+    assert one(findings, FindingKind.OUTSIDE_PHASES).share == pytest.approx(0.99)
+    small = [each for each in findings.found if each.kind is FindingKind.SMALL_BATCH]
+    assert all(each.gain is not None and each.gain.share <= 0.01 for each in small)
+
+
+def test_a_library_is_not_told_by_the_folder_a_program_is_in() -> None:
+    group = steps_with(other=10 * MS)
+    own = sampled(
+        Seen(stack="<module>:3;helper:12", native=900), Seen(stack="<module>:5", native=500, call=(0, 1)),
+        group=group,
+    )  # fmt: skip
+    assert own.samples is not None
+    functions = tuple(
+        msgspec.structs.replace(function, file=function.file.replace("/home/ada/", "/home/rich/"))
+        for function in own.samples.functions
+    )
+    run = msgspec.structs.replace(
+        own,
+        samples=msgspec.structs.replace(own.samples, functions=functions),
+        program=Program(name="train.py", argv=("train.py",), working_directory="/home/rich"),
+    )
+    assert FindingKind.STALLS in found_in(run).clear
 
 
 def test_native_code_is_no_hot_python() -> None:
@@ -597,7 +661,7 @@ def test_work_that_takes_longer_to_launch_than_to_do_is_found() -> None:
         return run_with(gpu=Gpu(name="A100", phase_device_ns=times))
 
     found = one(found_in(on_gpu(1, 2)), FindingKind.LAUNCH_BOUND)
-    assert found.share == pytest.approx(0.5)
+    assert found.share == pytest.approx(0.55)
     assert FindingKind.LAUNCH_BOUND in found_in(on_gpu(4, 4)).clear
 
 
@@ -608,6 +672,9 @@ def test_work_that_takes_longer_to_launch_than_to_do_is_found() -> None:
     "damage",
     [
         lambda run: msgspec.structs.replace(run, profiled_ns=0),
+        lambda _: run_with(
+            group_of("training", "Adam", [STEP] * 3 + [dict.fromkeys(STEP, 0)] * 60 + [STEP] * 5, samples=1)
+        ),
         lambda run: msgspec.structs.replace(run, memory=Memory(peak_bytes=0, series=((0, 0),) * 20)),
         lambda _: run_with(group_of("training", "Adam", [dict.fromkeys(STEP, 0)] * 100, samples=0)),
         lambda _: run_with(modules=(Module(name="", kind=""),)),

@@ -60,6 +60,57 @@ def test_the_other_formats_are_there_for_the_asking() -> None:
     assert report_of("run.json", "--format", "json") == render_json(threaded_run())
 
 
+def test_another_run_is_never_overwritten_by_a_report() -> None:
+    write_run(training_run(), Path("run.json"))
+    write_run(training_run(), Path("other.json"))
+    before = Path("other.json").read_bytes()
+    assert "is another run" in str(error_of("run.json", "-o", "other.json"))
+    for path in ("run.json", "other.json"):
+        error = error_of("run.json", "other.json", "--format", "baseline-page", "-o", path)
+        assert "is the run itself" in str(error)
+    assert Path("other.json").read_bytes() == before
+
+
+def test_an_ending_that_no_report_has_is_refused_unless_the_format_is_said() -> None:
+    write_run(training_run(), Path("run.json"))
+    assert "no report has the ending '.pdf'" in str(error_of("run.json", "-o", "report.pdf"))
+    report_of("run.json", "--format", "terminal", "-o", "report.pdf")
+
+
+def test_a_brief_has_no_level() -> None:
+    write_run(training_run(), Path("run.json"))
+    assert "--brief is a level of its own" in str(error_of("run.json", "--brief", "--level", "deep"))
+
+
+def test_a_run_of_another_program_to_hold_targets_against_is_doubted() -> None:
+    Path("pyproject.toml").write_text('[tool.pyrometer.targets]\nthroughput = "+30%"\n')
+    write_run(training_run(), Path("run.json"))
+    other = msgspec.structs.replace(training_run().program, argv=("other.py",))
+    write_run(msgspec.structs.replace(training_run(), program=other), Path("other.json"))
+    assert "mind: --against is a run of other.py" in invoke("run.json", "--against", "other.json").stderr
+    Path("pyproject.toml").unlink()
+    assert "this project sets none" in invoke("run.json", "--against", "other.json").stderr
+
+
+def test_tables_of_another_run_are_not_left_beside_those_of_this_one() -> None:
+    write_run(training_run(), Path("run.json"))
+    write_run(simple_run(), Path("simple.json"))
+    report_of("run.json", "--format", "csv", "-o", "tables")
+    Path("tables/notes.csv").write_text("mine")
+    report_of("simple.json", "--format", "csv", "-o", "tables")
+    names = {path.name for path in Path("tables").iterdir()}
+    assert "steps.csv" not in names
+    assert {"scopes.csv", "notes.csv"} <= names
+
+
+def test_the_kept_report_shows_the_roofline_from_where_it_is() -> None:
+    write_run(placed_run(), Path("run.json"))
+    Path("sub").mkdir()
+    report_of("run.json", "-o", "sub/a.md", "--roofline", "r.svg", "--keep")
+    assert "(../r.svg)" in Path("sub/a.md").read_text()
+    assert "(r.svg)" in Path("deep-profile-report.md").read_text()
+
+
 def test_a_page_is_made_by_its_ending_or_its_format() -> None:
     write_run(training_run(), Path("run.json"))
     report_of("run.json", "-o", "page.html")

@@ -250,9 +250,9 @@ def key_of(program: Program) -> str:
     """What tells configurations apart: the program and its arguments, as they are typed."""
     script, *arguments = program.argv or (program.name,)
     # A module stands as one word, "-m name".
-    return " ".join(
-        [script if script.startswith("-m ") else shlex.quote(script), *map(shlex.quote, arguments)]
-    )
+    is_module = script.startswith("-m ")
+    named = f"-m {shlex.quote(script.removeprefix('-m '))}" if is_module else shlex.quote(script)
+    return " ".join([named, *map(shlex.quote, arguments)])
 
 
 def command_of(run: Run, *, file_name: str) -> str:

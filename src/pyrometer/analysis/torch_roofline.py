@@ -17,7 +17,7 @@ from pyrometer.record.torch_run import Module, TorchRun
 from pyrometer.stats.rates import per
 
 # Of these only the rows that are asked for are read.
-_LOOKED_UP = frozenset({"Embedding", "EmbeddingBag"})
+LOOKED_UP = frozenset({"Embedding", "EmbeddingBag"})
 _PRECISION_OF_BYTES = {8: "f64", 4: "f32", 2: "bf16"}
 
 
@@ -242,7 +242,7 @@ def least_bytes(module: Module) -> float | None:
     gives = per(module.output_bytes, module.measured_calls)
     if given is None or gives is None:
         return None
-    return given + gives + (gives if module.kind in _LOOKED_UP else module.parameter_bytes)
+    return given + gives + (gives if module.kind in LOOKED_UP else module.parameter_bytes)
 
 
 def _why_unknown(row: ModuleRow, facts: Module | None) -> str:

@@ -88,10 +88,11 @@ class GarbageWatch:
             return
         try:
             self._begin_time(_recorded_ns())
+            self._begin_counting()
             # What is timed is asked of the interpreter in a shorter stretch, or it would seem to be missed.
             gc.callbacks.extend(self._callbacks)
-            self._running = True
             self._begin_counting()
+            self._running = True
         except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             note_failure("garbage", "collections are not seen", error)
 

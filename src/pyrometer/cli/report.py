@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from pyrometer.cli.report_files import StackFiles
-from pyrometer.cli.report_formats import DEFAULT_TOP, MADE_OF_SEVERAL, Format, Shown, format_for
+from pyrometer.cli.report_formats import (
+    DEFAULT_TOP,
+    MADE_OF_SEVERAL,
+    Format,
+    Shown,
+    doubts_about_targets,
+    format_for,
+)
 from pyrometer.cli.report_making import PAGE_NAME, Wanted, make_reports, report_together
 from pyrometer.errors import UsageError
 from pyrometer.report.levels import FILE_NAMES, Level
@@ -134,7 +141,7 @@ def report(
     _check_words(chosen, level=level, brief=brief, keep=keep)
     runs = [read_run(path) for path in run_paths]
     if chosen in MADE_OF_SEVERAL:
-        report_together(runs, chosen, output)
+        report_together(runs, run_paths, chosen, output)
         return
     if len(runs) > 1:
         raise UsageError(
@@ -152,6 +159,8 @@ def report(
         targets=load_targets(current_folder()),
         against=None if against is None else read_run(against),
     )
+    for line in doubts_about_targets(shown):
+        print(line, file=sys.stderr)
     make_reports(
         shown,
         Wanted(
@@ -175,6 +184,8 @@ def report(
 
 
 def _check_words(chosen: Format, *, level: Level | None, brief: bool, keep: bool) -> None:
+    if brief and level is not None:
+        raise UsageError("--brief is a level of its own; leave --level out, or --brief")
     if chosen is not Format.MARKDOWN and brief:
         raise UsageError(f"--brief is for Markdown, and the format is {chosen.value}")
     if chosen is not Format.MARKDOWN and level is not None and not keep:

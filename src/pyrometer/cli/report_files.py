@@ -1,6 +1,6 @@
 """The files that ``pyrometer report`` writes: reports, flame graphs, stacks for other tools."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
 from pyrometer.cli.report_formats import Shown
 from pyrometer.errors import UsageError
-from pyrometer.record.run import Run
+from pyrometer.record.run import FORMAT_NAME, Run
 from pyrometer.report.stack_exports import Weight, collapsed_lines, render_speedscope
 from pyrometer.store.run_files import RUN_FILE_NAME
 from pyrometer.units import format_count
@@ -43,14 +43,14 @@ def beside(run_path: Path, name: str) -> Path:
     return run_path.with_name(f"{stem}.{name}")
 
 
-def write_report(output: Path, text: str, *, run_path: Path | None, option: str = "-o") -> None:
-    """Write a report to a file, but never over the run it was made from."""
+def write_report(output: Path, text: str, *, run_path: Path | Sequence[Path], option: str = "-o") -> None:
+    """Write a report to a file, but never over the run, or the runs, it was made from."""
     _write(output, [text.encode("utf-8")], run_path=run_path, what="report", option=option)
 
 
 def write_csv_files(folder: Path, shown: Shown) -> str:
     """Write each table of a run to a file of its own in the folder; a line that says so."""
-    from pyrometer.report.csv_tables import csv_tables
+    from pyrometer.report.csv_tables import TABLE_FILES, csv_tables
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,6 +58,9 @@ def write_csv_files(folder: Path, shown: Shown) -> str:
         for name, text in csv_tables(shown.observed, shown.findings, shown.judged):
             (folder / name).write_text(text, encoding="utf-8", newline="")
             names.append(name)
+        # Tables of another run, left from before, would look like this one's.
+        for name in TABLE_FILES.difference(names):
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
             f"Cannot write tables to {folder}: {error.strerror or error}. Name another folder with -o"
@@ -130,11 +133,25 @@ def _formats(
     yield "--pprof", wanted.pprof, lambda: [render_pprof(run, results.recorded)]
 
 
-def _write(path: Path, content: Iterable[bytes], *, run_path: Path | None, what: str, option: str) -> None:
+def _is_a_run(path: Path) -> bool:
+    """Whether a file is there that begins as runs do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return f'"format":"{FORMAT_NAME}"'.encode() in file.read(100)
+
+
+def _write(
+    path: Path, content: Iterable[bytes], *, run_path: Path | Sequence[Path], what: str, option: str
+) -> None:
+    run_paths = [run_path] if isinstance(run_path, Path) else run_path
     try:
-        run_file = run_path / RUN_FILE_NAME if run_path is not None and run_path.is_dir() else run_path
-        if run_file is not None and path.exists() and path.samefile(run_file):
-            raise UsageError(f"{path} is the run itself: name another file for its {what} with {option}")
+        for one in run_paths:
+            run_file = one / RUN_FILE_NAME if one.is_dir() else one
+            if path.exists() and path.samefile(run_file):
+                raise UsageError(f"{path} is the run itself: name another file for its {what} with {option}")
+        if _is_a_run(path):
+            raise UsageError(f"{path} is another run: name another file for the {what} with {option}")
         with path.open("wb") as file:
             file.writelines(content)
     except OSError as error:

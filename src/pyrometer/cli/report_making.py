@@ -61,7 +61,8 @@ def make_reports(shown: Shown, wanted: Wanted) -> None:
             show(shown, wanted.report_format)
     # Behind what is to be read at once: a place that cannot be written to does not take it away.
     if wanted.keep:
-        write_to(beside(shown.run_path, FILE_NAMES[shown.level]), shown, Format.MARKDOWN)
+        kept = beside(shown.run_path, FILE_NAMES[shown.level])
+        write_to(kept, shown, Format.MARKDOWN, roofline=wanted.roofline)
     if wanted.html or wanted.open_page:
         write_page(shown, open_it=wanted.open_page, quiet=wanted.quiet)
 
@@ -73,6 +74,8 @@ def _with_format(wanted: Wanted, shown: Shown) -> StackFiles:
     name = wanted.report_format.value
     if wanted.output is None:
         raise UsageError(f"the format {name} goes to a file: name it with -o FILE")
+    if getattr(wanted.stacks, name) is not None:
+        raise UsageError(f"--format {name} and --{name} name two files for the same; give one of them")
     file = file_in(wanted.output, wanted.report_format, shown.level)
     return wanted.stacks.with_file(name, file)
 
@@ -80,9 +83,13 @@ def _with_format(wanted: Wanted, shown: Shown) -> StackFiles:
 def show(shown: Shown, chosen: Format) -> None:
     """Print the report."""
     shown.screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+    _print(render(shown, chosen))
+
+
+def _print(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
     # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
-    print(render(shown, chosen).encode(encoding, "backslashreplace").decode(encoding), end="")
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
 
 
 def write_to(
@@ -93,8 +100,8 @@ def write_to(
         _say(write_csv_files(output, shown), quiet=quiet)
         return
     file = file_in(output, chosen, shown.level)
-    if roofline is not None:
-        shown.roofline_file = os.path.relpath(roofline, file.parent)
+    # Set anew for each file: where a picture is depends on where it is seen from.
+    shown.roofline_file = None if roofline is None else os.path.relpath(roofline, file.parent)
     if chosen is Format.MARKDOWN and not shown.brief and shown.level is not Level.STANDARD:
         shown.flamegraph = write_flamegraph_beside(shown.observed, file, run_path=shown.run_path)
     write_report(file, render(shown, chosen), run_path=shown.run_path)
@@ -117,7 +124,9 @@ def _say(line: str, *, quiet: bool) -> None:
         print(line, file=sys.stderr)
 
 
-def report_together(runs: Sequence[Run], chosen: Format, output: Path | None) -> None:
+def report_together(
+    runs: Sequence[Run], run_paths: Sequence[Path], chosen: Format, output: Path | None
+) -> None:
     """Make what several runs make: a baseline, or the page of one."""
     if chosen is Format.BASELINE:
         report_baseline(runs, output)
@@ -126,9 +135,9 @@ def report_together(runs: Sequence[Run], chosen: Format, output: Path | None) ->
 
     text = render_baseline_page(runs)
     if output is None:
-        print(text, end="")
+        _print(text)
     else:
-        write_report(file_in(output, chosen, Level.DEEP), text, run_path=None)
+        write_report(file_in(output, chosen, Level.DEEP), text, run_path=run_paths)
 
 
 def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
@@ -141,7 +150,7 @@ def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
     measured = [(run.program, measure(run, file_name=_name_from(run, output))) for run in runs]
     text = render_baseline(add_measurements(known, measured))
     if output is None:
-        print(text, end="")
+        _print(text)
     else:
         write_baseline(text, output)
 

@@ -101,7 +101,7 @@ def _head(observed: Observed, findings: Findings) -> Iterator[str]:
 def _command(run: Run) -> str | None:
     """What to type to run it again; None where that cannot be said in a line."""
     program = key_of(run.program)
-    if len(program) > _LONGEST_COMMAND - 60 or not program.isprintable():
+    if not program.isprintable():
         return None
     options = ["-o", "after.json"]
     if run.torch is not None and run.torch.warmup is not None:
@@ -111,7 +111,9 @@ def _command(run: Run) -> str | None:
         options += ["--steps", f"{first}:{'' if end is None else end}"]
     if run.torch is not None and run.torch.operators is not None:
         options += ["--ops", str(run.torch.operators.asked_steps)]
-    return f"pyrometer run {' '.join(options)} {program}"
+    command = f"pyrometer run {' '.join(options)} {program}"
+    # A backtick cannot be shown between backticks, and a part of a command is another one.
+    return None if "`" in command or len(command.encode()) > _LONGEST_COMMAND else command
 
 
 def _source(run: Run) -> str:
@@ -205,7 +207,7 @@ def _finding(observed: Observed, finding: Finding) -> Iterator[str]:
     for remedy in finding.remedies[:_MOST_REMEDIES]:
         yield f"- change: {as_text(remedy.text, 220)}"
         if remedy.snippet is not None:
-            yield from fenced(remedy.snippet)
+            yield from fenced(remedy.snippet, remedy.language)
     yield f"- results: {finding.risk.value}"
     yield f"- check: {describe_check(observed, finding)}"
 

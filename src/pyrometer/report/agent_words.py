@@ -39,11 +39,11 @@ def _one_line(text: str, width: int) -> str:
     return escape_controls(shorten_middle(visible(text), width)).replace("`", "'")
 
 
-def fenced(snippet: str) -> Iterator[str]:
+def fenced(snippet: str, language: str) -> Iterator[str]:
     """A change as code, a few lines of it."""
     # Of a very long one only the beginning is looked at.
     lines = snippet[:10_000].split("\n")
-    yield "  ```python"
+    yield f"  ```{language}"
     for line in lines[:_MOST_SNIPPET_LINES]:
         # No fence can end inside it.
         yield f"  {_code_line(line)}".rstrip()

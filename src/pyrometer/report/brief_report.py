@@ -1,12 +1,13 @@
 """The brief report: fit for a comment on a pull request, never longer than a screen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.steps import GroupResult
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.report.adding_up import decimals_for, time_unit, written_to_sum
 from pyrometer.report.blocks import Block, Column, Lines, Row, Section, Table
 from pyrometer.report.document import Document
-from pyrometer.report.in_short import cost_line, generation_lines, loss_line, memory_line
+from pyrometer.report.in_short import cost_line, generation_lines, loss_line, memory_line, target_lines
 from pyrometer.report.sample_wording import place
 from pyrometer.report.standard_report import short_findings
 from pyrometer.report.torch_wording import describe_group, describe_which_steps
@@ -18,7 +19,7 @@ _MOST_LINES = 2
 _MORE = "More: pyrometer report RUN; as Markdown with --format markdown --level deep."
 
 
-def build_brief_sections(document: Document) -> Iterator[Section]:
+def build_brief_sections(document: Document, targets: Sequence[TargetResult] = ()) -> Iterator[Section]:
     """Phases, findings and functions, at most a few rows each, and the rest in a line each."""
     torch = document.torch
     if torch is not None and torch.main is not None:
@@ -32,6 +33,7 @@ def build_brief_sections(document: Document) -> Iterator[Section]:
     in_lines = (
         *list(generation_lines(document))[:_MOST_LINES],
         memory_line(document),
+        *target_lines(targets),
         f"{cost_line(document.run)} {loss_line(document)}",
         _MORE,
     )

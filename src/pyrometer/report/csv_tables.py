@@ -16,6 +16,17 @@ from pyrometer.report.csv_cells import Cell, CsvTable, Record, table_of, write_c
 from pyrometer.report.csv_code import code_tables
 from pyrometer.report.csv_torch import torch_tables
 
+TABLE_FILES = frozenset(
+    f"{name}.csv"
+    for name in (
+        "allocations_by_line", "allocations_by_operation", "counters", "facts", "findings", "functions",
+        "garbage", "garbage_pauses", "generation_positions", "generations", "hot_paths", "hotspots", "lines",
+        "loaders", "losses", "memory_over_time", "module_tree", "modules", "operator_origins", "operators",
+        "phases", "roofline", "scope_tree", "scopes", "step_groups", "steps", "targets", "threads",
+    )
+)  # fmt: skip
+"""The names of all files there can be."""
+
 
 def csv_tables(
     observed: Observed, findings: Findings, targets: Sequence[TargetResult] = ()

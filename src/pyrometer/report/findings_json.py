@@ -94,10 +94,11 @@ class GainContent(Content, frozen=True, kw_only=True):
 
 
 class RemedyContent(Content, frozen=True, kw_only=True):
-    """Something to try; ``snippet`` is code that shows the change."""
+    """Something to try; ``snippet`` shows the change, in ``language`` (python, bash)."""
 
     text: str
     snippet: str | None
+    language: str
 
 
 class FindingContent(Content, frozen=True, kw_only=True):
@@ -247,7 +248,8 @@ def _finding(finding: Finding) -> FindingContent:
         ),
         causes=finding.causes,
         remedies=tuple(
-            RemedyContent(text=remedy.text, snippet=remedy.snippet) for remedy in finding.remedies
+            RemedyContent(text=remedy.text, snippet=remedy.snippet, language=remedy.language)
+            for remedy in finding.remedies
         ),
         effort=finding.effort,
         risk=finding.risk,

@@ -132,7 +132,7 @@ def opportunity_blocks(finding: Finding) -> Iterator[Block]:
     )
     for remedy in finding.remedies:
         if remedy.snippet is not None:
-            yield Code(lines=tuple(remedy.snippet.splitlines()), language="python")
+            yield Code(lines=tuple(remedy.snippet.splitlines()), language=remedy.language)
 
 
 def _in(finding: Finding) -> str:
@@ -175,7 +175,7 @@ def _briefly(finding: Finding) -> Iterator[Block]:
     yield Bullets(lines=tuple(lines))
     for remedy in remedies[:1]:
         if remedy.snippet is not None:
-            yield Code(lines=tuple(remedy.snippet.splitlines()), language="python")
+            yield Code(lines=tuple(remedy.snippet.splitlines()), language=remedy.language)
 
 
 def _around(findings: Findings, *, praised: bool = True, most: int | None = None) -> Iterator[Block]:

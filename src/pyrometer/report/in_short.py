@@ -1,15 +1,18 @@
 """What a report says in a line: memory, tokens, the profiler's own cost, losses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.generation import GenerationResult
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.run import Run
 from pyrometer.report.cells import UNKNOWN_CELL, write_known
 from pyrometer.report.document import Document
+from pyrometer.report.targets_section import describe_target
 from pyrometer.report.torch_wording import describe_gpu, describe_host_memory, format_figure, short
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
 _MOST_LOSSES = 3
+_MOST_TARGETS = 4
 
 
 def memory_line(document: Document) -> str:
@@ -43,6 +46,20 @@ def loss_line(document: Document) -> str:
     told = [line.rstrip(".") for line in document.losses[:_MOST_LOSSES]]
     more = len(document.losses) - _MOST_LOSSES
     return f"Losses: {'; '.join(told)}{f' and {more} more' if more > 0 else ''}."
+
+
+def target_lines(results: Sequence[TargetResult]) -> Iterator[str]:
+    """How many of the project's targets are met, and which are not; nothing where it sets none."""
+    if not results:
+        return
+    met = sum(result.met is True for result in results)
+    open_ones = [describe_target(result) for result in results if result.met is not True]
+    told = "; ".join(open_ones[:_MOST_TARGETS])
+    more = len(open_ones) - _MOST_TARGETS
+    yield (
+        f"Targets: {met:,} of {len(results):,} met{'; not ' if told else ''}{told}"
+        f"{f' and {more} more' if more > 0 else ''}."
+    )
 
 
 def generation_lines(document: Document) -> Iterator[str]:

@@ -50,9 +50,9 @@ def render_markdown(
     aims = build_target_section(targets)
     lines = list(_opening(document))
     if brief:
-        lines += section_lines(build_brief_sections(document))
+        lines += section_lines(build_brief_sections(document, targets))
     elif level is Level.STANDARD:
-        lines += section_lines(build_standard_sections(document))
+        lines += section_lines(build_standard_sections(document, targets))
     elif level is Level.DEEP:
         lines += section_lines(build_deep_sections(document, top=top, pictures=pictures, targets=aims))
     else:

@@ -1,8 +1,9 @@
 """The standard report: one screen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.hot_places import find_hot_places
+from pyrometer.analysis.targets import TargetResult
 from pyrometer.report.blocks import Block, Lines, Section, notes
 from pyrometer.report.call_tree_section import build_call_tree_section
 from pyrometer.report.cells import SPACIOUS
@@ -10,7 +11,7 @@ from pyrometer.report.document import Document
 from pyrometer.report.findings_section import FINDINGS_TITLE, findings_table
 from pyrometer.report.findings_wording import NOTHING_FOUND, describe_not_shown
 from pyrometer.report.hot_path_sections import build_ranked_section
-from pyrometer.report.in_short import cost_line, generation_lines, loss_line, memory_line
+from pyrometer.report.in_short import cost_line, generation_lines, loss_line, memory_line, target_lines
 from pyrometer.report.scope_sections import build_tree_section
 from pyrometer.report.torch_steps import build_step_sections
 
@@ -21,7 +22,7 @@ _ENOUGH_SCOPES = 3
 _MORE = "More: pyrometer report RUN --format markdown --level deep, or --level comprehensive."
 
 
-def build_standard_sections(document: Document) -> Iterator[Section]:
+def build_standard_sections(document: Document, targets: Sequence[TargetResult] = ()) -> Iterator[Section]:
     """Phases, findings, hot paths by time and allocation, the call tree, and the rest in a line each."""
     if document.torch is not None:
         main, *_ = build_step_sections(document.torch)
@@ -33,6 +34,7 @@ def build_standard_sections(document: Document) -> Iterator[Section]:
     lines = (
         *generation_lines(document),
         memory_line(document),
+        *target_lines(targets),
         cost_line(document.run),
         loss_line(document),
         _MORE,

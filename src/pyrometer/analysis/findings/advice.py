@@ -161,16 +161,14 @@ ADVICE: dict[FindingKind, Advice] = {
     FindingKind.TOO_MANY_THREADS: Advice(
         causes=("threads of torch, of workers and of other libraries wait for each other's cores",),
         remedies=(
-            Remedy(text="or from outside", snippet="OMP_NUM_THREADS=1 python train.py"),
+            Remedy(text="or from outside", snippet="OMP_NUM_THREADS=1 python PROGRAM.py", language="bash"),
         ),
         effort=Effort.MINUTES,
         knob="threads",
     ),
     FindingKind.SMALL_BATCH: Advice(
         causes=("the fixed cost of a step is shared by few samples",),
-        remedies=(
-            Remedy(text="a larger batch", snippet="DataLoader(dataset, batch_size=4 * batch_size)"),
-        ),
+        remedies=(),
         effort=Effort.MINUTES,
         risk=Risk.LEARNING,
         knob="batch_size",
@@ -199,7 +197,7 @@ ADVICE: dict[FindingKind, Advice] = {
     ),
     FindingKind.LONG_TAIL: Advice(
         causes=("work that is done in some steps only",),
-        remedies=(Remedy(text="do that work less often, or on another thread"),),
+        remedies=(),
         effort=Effort.HOURS,
     ),
     FindingKind.FIRST_CALL: Advice(
@@ -207,22 +205,27 @@ ADVICE: dict[FindingKind, Advice] = {
             "compilation, memory taken from the system for the first time, workers that start",
             "libraries that are loaded when first used",
         ),
-        remedies=(
-            Remedy(text="keep what was compiled", snippet="TORCHINDUCTOR_FX_GRAPH_CACHE=1 python train.py"),
-            Remedy(text="in a server: a call before the first request"),
-        ),
+        remedies=(Remedy(text="in a server: a call before the first request"),),
         effort=Effort.HOURS,
     ),
     FindingKind.HOT_PYTHON: Advice(
-        causes=("a loop in Python over what could be one operation on a tensor or an array",),
-        remedies=(
-            Remedy(
-                text="one operation on all of them",
-                snippet="scaled = (values - values.mean()) / values.std()",
-            ),
-        ),
+        causes=("a loop in Python over what could be one operation on all of it",),
+        remedies=(),
         effort=Effort.HOURS,
         risk=Risk.ROUNDING,
+    ),
+    FindingKind.OUTSIDE_PHASES: Advice(
+        causes=(
+            "the program's own work between the calls of torch: preparing inputs, metrics, waiting",
+        ),
+        remedies=(
+            Remedy(
+                text="see its parts: mark them, and look at the functions called there",
+                snippet='with pyrometer.phase("prepare"):\n    inputs = prepare(raw)',
+            ),
+            Remedy(text="prepare the next inputs beside the steps, in a DataLoader with workers"),
+        ),
+        effort=Effort.HOURS,
     ),
     FindingKind.MEMORY_BOUND: Advice(
         causes=("little is computed for each byte: memory is the limit, and not arithmetic",),
@@ -235,13 +238,10 @@ ADVICE: dict[FindingKind, Advice] = {
         knob="compile",
     ),
     FindingKind.STRIDED_ACCESS: Advice(
-        causes=(
-            "memory is read in strides or here and there, so that most of each cache line is wasted",
-            "memory that is taken from the system anew in each call",
-        ),
+        causes=("rows are read here and there, so that most of each cache line is wasted",),
         remedies=(
+            Remedy(text="look rows up in order", snippet="indices, order = indices.sort()"),
             Remedy(text="lay out in memory what is read together, once", snippet="x = x.t().contiguous()"),
-            Remedy(text="sort indices before they are looked up"),
         ),
         effort=Effort.HOURS,
     ),
@@ -260,7 +260,11 @@ ADVICE: dict[FindingKind, Advice] = {
     FindingKind.GRAPH_BREAKS: Advice(
         causes=("code that the compiler cannot follow, or shapes that change from call to call",),
         remedies=(
-            Remedy(text="see where", snippet="TORCH_LOGS=graph_breaks,recompiles python train.py"),
+            Remedy(
+                text="see where",
+                snippet="TORCH_LOGS=graph_breaks,recompiles python PROGRAM.py",
+                language="bash",
+            ),
             Remedy(text="for changing shapes", snippet="model = torch.compile(model, dynamic=True)"),
         ),
         effort=Effort.HOURS,

@@ -13,6 +13,7 @@ from pyrometer.analysis.findings.model import (
     GainOf,
     Place,
     Remedy,
+    Risk,
 )
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
@@ -21,6 +22,9 @@ FEWEST_STEPS = 5
 """Of fewer steady steps no share is told."""
 WORTH_TELLING = 0.01
 """Below this share of the time there is nothing to find."""
+
+COMPUTING = ("forward", "loss", "backward", "clipping", "optimizer", "clearing")
+"""The phases in which a step computes."""
 
 NO_STEPS = "the run has no steps of PyTorch to look at"
 FEW_STEPS = f"fewer than {FEWEST_STEPS} steps were measured after the warm-up"
@@ -78,6 +82,8 @@ def finding(
     size_bytes: float | None = None,
     gain: Gain | None = None,
     remedies: tuple[Remedy, ...] = (),
+    only_these_remedies: bool = False,
+    risk: Risk | None = None,
 ) -> Finding:
     """A finding with what is always said of its kind; ``remedies`` that fit this program come first."""
     advice = ADVICE[kind]
@@ -92,11 +98,16 @@ def finding(
         gain=gain,
         evidence=evidence,
         causes=advice.causes,
-        remedies=(*remedies, *advice.remedies),
+        remedies=remedies if only_these_remedies else (*remedies, *advice.remedies),
         effort=advice.effort,
-        risk=advice.risk,
+        risk=advice.risk if risk is None else risk,
         knob=advice.knob,
     )
+
+
+def computing_share(main: GroupResult) -> float:
+    """The share of a step in which it computes."""
+    return sum(phase.share for phase in main.phases if phase.name in COMPUTING)
 
 
 def at_most(share: float, basis: str, *, of: GainOf = GainOf.STEP) -> Gain:

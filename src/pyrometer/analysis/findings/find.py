@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pyrometer.analysis.findings import (
+    between_steps,
     loading,
     machine_limits,
     memory,
@@ -12,7 +13,7 @@ from pyrometer.analysis.findings import (
     steps,
     training,
 )
-from pyrometer.analysis.findings.drafting import Finder, Missing
+from pyrometer.analysis.findings.drafting import Answer, Finder, Missing
 from pyrometer.analysis.findings.model import (
     MOST_FINDINGS,
     Finding,
@@ -46,13 +47,23 @@ FINDERS: dict[FindingKind, Finder] = {
     FindingKind.LONG_TAIL: steps.find_long_tail,
     FindingKind.FIRST_CALL: steps.find_first_call,
     FindingKind.HOT_PYTHON: python_code.find_hot_python,
+    FindingKind.OUTSIDE_PHASES: between_steps.find_outside_phases,
     FindingKind.MEMORY_BOUND: machine_limits.find_memory_bound,
     FindingKind.STRIDED_ACCESS: machine_limits.find_strided_access,
-    FindingKind.STALLS: python_code.find_stalls,
+    FindingKind.STALLS: between_steps.find_stalls,
     FindingKind.GRAPH_BREAKS: machine_limits.find_graph_breaks,
     FindingKind.GPU_IDLE: machine_limits.find_idle_gpu,
     FindingKind.LAUNCH_BOUND: machine_limits.find_launch_bound,
 }
+
+
+OF_TORCH = frozenset(FindingKind) - {
+    FindingKind.GARBAGE_COLLECTION,
+    FindingKind.MEMORY_GROWTH,
+    FindingKind.HOT_PYTHON,
+    FindingKind.STRIDED_ACCESS,
+}
+NO_TORCH = Missing(reason="the program did not use PyTorch")
 
 
 def find(observed: Observed) -> Findings:
@@ -61,7 +72,7 @@ def find(observed: Observed) -> Findings:
     clear: list[FindingKind] = []
     missing: list[NotLookedFor] = []
     for kind, finder in FINDERS.items():
-        answer = finder(observed)
+        answer: Answer = NO_TORCH if observed.torch is None and kind in OF_TORCH else finder(observed)
         if isinstance(answer, Missing):
             missing.append(NotLookedFor(kind=kind, reason=answer.reason))
         elif answer:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pyrometer.analysis.findings.between_steps import slowest_of_loading
 from pyrometer.analysis.findings.drafting import Answer, Missing, See, at_most, finding, main_group_of
 from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, Place, Remedy
 from pyrometer.analysis.loading import LoaderResult, LoaderVerdict
@@ -39,6 +40,9 @@ def find_input_bound(observed: Observed) -> Answer:
         ),
         *_how_it_loads(loaders),
     ]
+    slowest = slowest_of_loading(observed)
+    if slowest is not None:
+        evidence.append(slowest)
     in_process = any(not loader.workers and loader.batches for loader in loaders)
     remedies: tuple[Remedy, ...] = ()
     if in_process:
@@ -130,18 +134,19 @@ def find_slow_collate(observed: Observed) -> Answer:
 
 def find_slow_transform(observed: Observed) -> Answer:
     """Loaders that take most of a batch's time for the dataset's transform."""
-    if any(not loader.workers for loader, _ in _slow_loaders(observed)):
-        return Missing(
-            reason="transforms are timed in loader workers, and this loader works in the program's own "
-            "process: its functions tell"
-        )
-    return tuple(
+    found = tuple(
         _slow_part(
             FindingKind.SLOW_TRANSFORM, loader, waiting, "the transform", loader.transform_ns_per_batch
         )
         for loader, waiting in _slow_loaders(observed)
         if _is_large_part(loader, loader.transform_ns_per_batch)
     )
+    if not found and any(not loader.workers for loader, _ in _slow_loaders(observed)):
+        return Missing(
+            reason="transforms are timed in loader workers, and this loader works in the program's own "
+            "process: its functions tell"
+        )
+    return found
 
 
 def _loaders_with_workers(observed: Observed) -> tuple[LoaderResult, ...] | Missing:
@@ -190,7 +195,7 @@ def _idle(loader: LoaderResult, busy: float) -> Finding:
     needed = _workers_needed(loader, busy)
     return finding(
         FindingKind.IDLE_WORKERS,
-        f"most of the {loader.workers:,} loader workers have nothing to do",
+        f"{loader.workers:,} loader workers are more than the steps need",
         Evidence(
             text=f"the workers are busy {format_share(busy)} of the time, and "
             f"{format_share(loader.ready_share or 0.0)} of the batches were ready when asked for",

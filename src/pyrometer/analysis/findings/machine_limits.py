@@ -11,15 +11,17 @@ from pyrometer.analysis.findings.drafting import (
     main_group_of,
 )
 from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, GainOf, Place
+from pyrometer.analysis.findings.training import waiting_while_computing
 from pyrometer.analysis.hotspots import LIMITS, Strength, StrengthKind, strength_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.roofline import Bound, Placed
 from pyrometer.analysis.steps import GroupResult
-from pyrometer.analysis.torch_roofline import Roofline
+from pyrometer.analysis.torch_roofline import LOOKED_UP, Roofline
 from pyrometer.units import format_count, format_duration, format_rate, format_share
 
 MEMORY_BOUND_SHARE = 0.10
 STRIDED_SHARE = 0.05
+OFF_CORE_SHARE = 0.2
 FEWEST_BYTES_PER_CALL = 1 << 20
 """What is smaller comes out of a cache, and says nothing of memory."""
 HIGH_MISS_RATE = 0.10
@@ -89,8 +91,8 @@ def _from_memory(placed: Placed) -> bool:
 def _with_others(placed: Placed, all_of_them: Sequence[tuple[Placed, float]]) -> str:
     others = len(all_of_them) - 1
     if not others:
-        return f"{placed.work.name} is"
-    return f"{placed.work.name} and {format_count(others, 'other module')} are"
+        return f"the module {placed.work.name} is"
+    return f"the module {placed.work.name} and {format_count(others, 'other')} are"
 
 
 def _rate(placed: Placed) -> str:
@@ -130,14 +132,16 @@ def find_strided_access(observed: Observed) -> Answer:
         return main
     if isinstance(roofline, Missing) or roofline.roofs is None:
         return misses or (roofline if isinstance(roofline, Missing) else Missing(reason=NO_LIMITS))
-    ridge = roofline.roofs.ridge
+    off_core = waiting_while_computing(observed, main)
+    if not misses and off_core is not None and off_core >= OFF_CORE_SHARE:
+        return Missing(
+            reason=f"in {format_share(off_core)} of the step its thread computed without a core: something "
+            "else used the machine, and bandwidth says nothing then"
+        )
     slow = [
         (placed, share)
         for placed, share in _modules_of_a_step(roofline, observed)
-        if placed.bound is Bound.NEITHER
-        and placed.intensity is not None
-        and placed.intensity < ridge
-        and _from_memory(placed)
+        if placed.bound is Bound.NEITHER and _looks_up(placed, observed) and _from_memory(placed)
     ]
     if sum(share for _, share in slow) < STRIDED_SHARE:
         return misses
@@ -150,7 +154,7 @@ def _strided(slow: Sequence[tuple[Placed, float]], main: GroupResult, observed: 
     lacking = sum(share * (1 - (placed.memory_share or 0.0)) for placed, share in slow)
     return finding(
         FindingKind.STRIDED_ACCESS,
-        f"{_with_others(placed, slow)} far slower at moving data than memory is",
+        f"{_with_others(placed, slow)} far slower at looking rows up than memory is at moving them",
         Evidence(
             text=f"{placed.work.name} moves {_rate(placed)} in calls of "
             f"{format_duration(placed.work.duration_ns / placed.work.calls)}, and computes "
@@ -164,6 +168,12 @@ def _strided(slow: Sequence[tuple[Placed, float]], main: GroupResult, observed: 
         duration_ns=share * main.steady.mean_ns,
         gain=at_most(lacking, "if the same bytes were moved as fast as memory can"),
     )
+
+
+def _looks_up(placed: Placed, observed: Observed) -> bool:
+    """Whether a module reads rows by their numbers: of others that are slow something else is the reason."""
+    modules = () if observed.run.torch is None else observed.run.torch.modules
+    return any(module.name == placed.work.name and module.kind in LOOKED_UP for module in modules)
 
 
 def _strides_here(observed: Observed) -> Iterator[Evidence]:

@@ -22,6 +22,7 @@ from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.garbage import GarbageCollections
 from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS
+from pyrometer.stats.rates import per
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
 CHURN_RATIO = 8.0
@@ -47,9 +48,11 @@ def find_churn(observed: Observed) -> Answer:
     main = main_group_of(observed)
     if isinstance(main, Missing):
         return main
-    each = main.steady.allocated_bytes_per_step
-    if observed.allocations is None or each is None:
+    if observed.allocations is None or main.steady.allocated_bytes_per_step is None:
         return Missing(reason="allocations were not counted: leave --no-memory out")
+    # What gradients are made in is autograd's own, and can be neither kept nor written into.
+    phases = [phase for phase in main.phases if phase.name != "backward"]
+    each = sum(phase.allocated_bytes_per_step or 0.0 for phase in phases)
     held_bytes = _most_held_in_a_step(observed.allocations, main)
     if held_bytes is None:
         return Missing(reason="what a phase holds at once was not recorded")
@@ -70,14 +73,14 @@ def find_churn(observed: Observed) -> Answer:
                 see=See.OPERATORS,
             )
         )
-    most = max(main.phases, key=lambda phase: phase.allocated_bytes_per_step or 0.0)
+    most = max(phases, key=lambda phase: phase.allocated_bytes_per_step or 0.0)
     return (
         finding(
             FindingKind.ALLOCATION_CHURN,
             f"each step allocates {each / held_bytes:.1f} × what it ever holds at once",
             Evidence(
-                text=f"a step allocates {format_bytes(each)} of tensors; none of its phases ever holds more "
-                f"than {format_bytes(held_bytes)} of its own at once",
+                text=f"a step allocates {format_bytes(each)} of tensors outside its backward pass; none of "
+                f"its phases ever holds more than {format_bytes(held_bytes)} of its own at once",
                 see=See.ALLOCATIONS,
             ),
             Evidence(
@@ -112,9 +115,11 @@ def find_growth(observed: Observed) -> Answer:
     main = main_group_of(observed)
     steady = _steady_memory(memory, main)
     if len(steady) < FEWEST_SAMPLES or memory.growth_bytes_per_second is None:
-        return Missing(reason=f"memory was looked at fewer than {FEWEST_SAMPLES} times after the warm-up")
+        return Missing(
+            reason=f"memory was looked at fewer than {FEWEST_SAMPLES} times while the steps went on"
+        )
     grown_bytes = _steady_growth(steady)
-    if grown_bytes < max(GROWTH_SHARE * memory.peak_bytes, LEAST_GROWTH_BYTES):
+    if not memory.peak_bytes or grown_bytes < max(GROWTH_SHARE * memory.peak_bytes, LEAST_GROWTH_BYTES):
         return ()
     return (
         finding(
@@ -232,8 +237,8 @@ def find_memory_strengths(observed: Observed) -> Iterator[Strength]:
         return
     memory, garbage = observed.memory, observed.run.garbage
     if memory is not None and len(steady := _steady_memory(memory, main)) >= FEWEST_SAMPLES:
-        grown = max(steady[-1][1] - steady[0][1], 0) / memory.peak_bytes
-        if grown < LIMITS[StrengthKind.STEADY_MEMORY]:
+        grown = per(max(steady[-1][1] - steady[0][1], 0), memory.peak_bytes)
+        if grown is not None and grown < LIMITS[StrengthKind.STEADY_MEMORY]:
             yield strength_of(StrengthKind.STEADY_MEMORY, main.label, grown)
     if garbage is not None:
         began_ns, ended_ns = main.steady_from_ns, _end_of(main)

@@ -45,6 +45,7 @@ class FindingKind(Enum):
     LONG_TAIL = "long-tail"
     FIRST_CALL = "first-call"
     HOT_PYTHON = "hot-python"
+    OUTSIDE_PHASES = "outside-phases"
     MEMORY_BOUND = "memory-bound"
     STRIDED_ACCESS = "strided-access"
     STALLS = "saving-and-logging"
@@ -149,6 +150,8 @@ class Remedy:
     text: str
     snippet: str | None = None
     """The change as code, in a line or a few."""
+    language: str = "python"
+    """Of the snippet: ``python``, or ``bash`` for what is typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pyrometer.analysis.findings.drafting import (
+    COMPUTING,
     WORTH_TELLING,
     Answer,
     Missing,
     See,
     at_most,
+    computing_share,
     finding,
     main_group_of,
 )
@@ -55,45 +57,39 @@ def find_tiny_operators(observed: Observed) -> Answer:
     window = window_of(observed, main)
     if isinstance(window, Missing):
         return window
-    outside_data = [(row, origin) for row in window.rows for origin in row.origins if origin.phase != "data"]
-    calls = sum(origin.calls_per_step for _, origin in outside_data)
-    data = main.phase("data")
-    computing_ns = main.steady.mean_ns - (0.0 if data is None else data.mean_ns)
+    computed = [(row, origin) for row in window.rows for origin in row.origins if origin.phase in COMPUTING]
+    calls = sum(origin.calls_per_step for _, origin in computed)
+    computing_ns = computing_share(main) * main.steady.mean_ns
     if calls < FEWEST_OPERATORS or computing_ns > OPERATOR_EVERY_NS * calls:
         return ()
     # What lasts as long as it does for the work in it: the rest is starting operators, in Python and torch.
-    worked_ns = sum(
-        origin.self_ns_per_step
-        for row, origin in outside_data
-        if row.self_ns_per_step >= TINY_NS * row.calls_per_step
-    )
+    large = [pair for pair in computed if pair[0].self_ns_per_step >= TINY_NS * pair[0].calls_per_step]
+    worked_ns = sum(origin.self_ns_per_step for _, origin in large)
     starting_ns = computing_ns - worked_ns
     share = starting_ns / main.steady.mean_ns
     if share < OVERHEAD_SHARE:
         return ()
-    tiny = [
-        (row, origin) for row, origin in outside_data if row.self_ns_per_step < TINY_NS * row.calls_per_step
-    ]
-    most = max(tiny, key=lambda pair: pair[1].calls_per_step, default=None)
+    tiny = [pair for pair in computed if pair not in large]
+    most = max(tiny, key=lambda pair: pair[1].self_ns_per_step, default=None)
     return (
         finding(
             FindingKind.TINY_OPERATORS,
-            f"a step is {calls:,.0f} operators, most of them tiny",
+            f"a step computes in {calls:,.0f} operators, most of them tiny",
             Evidence(
-                text=f"{calls:,.0f} operators in {format_duration(computing_ns)}: one every "
-                f"{format_duration(computing_ns / calls)}",
+                text=f"{calls:,.0f} operators in the {format_duration(computing_ns)} in which a step "
+                f"computes: one every {format_duration(computing_ns / calls)}",
                 see=See.OPERATORS,
             ),
             Evidence(
                 text=f"operators of {format_duration(TINY_NS)} and more a call make up "
-                f"{format_duration(max(worked_ns, 0.0))} of a step of {format_duration(main.steady.mean_ns)}",
+                f"{format_duration(worked_ns)} of that",
                 see=See.OPERATORS,
             ),
             # The bound is of the whole step, and so is not in the phase with most of them.
             place=replace(_place_of(most, main), phase=None),
             share=share,
             duration_ns=starting_ns,
-            gain=at_most(share, "if only operators that take 10 µs or more were left"),
+            gain=at_most(share, "if only operators that take 10 µs or more were left of the computing"),
         ),
     )
 

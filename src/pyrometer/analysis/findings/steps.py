@@ -5,20 +5,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import TypedDict
 
 from pyrometer.analysis.findings.drafting import (
+    COMPUTING,
     WORTH_TELLING,
     Answer,
     Missing,
     See,
     at_most,
+    computing_share,
     finding,
     main_group_of,
 )
-from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place
+from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place, Remedy, Risk
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.roofline import Bound
-from pyrometer.analysis.steps import GroupResult
+from pyrometer.analysis.steps import LEAST_WARMUP_STEPS, GroupResult
 from pyrometer.record.torch_run import Step
 from pyrometer.units import format_count, format_duration, format_share
 
@@ -32,6 +35,8 @@ COMMON_SHARE = 0.6
 BEYOND_ITS_OWN = 1.5
 """A phase that is most of each step is most of the slow ones too; it must have more than its part."""
 FEWEST_SLOW_STEPS = 3
+MOST_SLOW_SHARE = 0.15
+"""More of them are no tail: the steps are of several kinds."""
 
 FIRST_CALL_SHARE = 0.02
 
@@ -48,8 +53,17 @@ def find_long_tail(observed: Observed) -> Answer:
     if main.steady.steps < FEWEST_STEPS_FOR_A_TAIL:
         return Missing(reason=f"fewer than {FEWEST_STEPS_FOR_A_TAIL} steps were measured after the warm-up")
     tail = _Tail.of(main)
-    if tail.p99_ns < TAIL_RATIO * tail.median_ns or tail.excess_share < LEAST_TAIL_SHARE:
+    if (
+        not tail.median_ns
+        or tail.p99_ns < TAIL_RATIO * tail.median_ns
+        or tail.excess_share < LEAST_TAIL_SHARE
+    ):
         return ()
+    if len(tail.slow) > MOST_SLOW_SHARE * len(tail.steps):
+        return Missing(
+            reason=f"{len(tail.slow):,} of {len(tail.steps):,} steps take more than {SLOW_RATIO} × the "
+            "median: that is no tail, the steps differ"
+        )
     common = tuple(_in_common(tail, main, observed))
     if not common:
         return Missing(
@@ -71,8 +85,16 @@ def find_long_tail(observed: Observed) -> Answer:
             share=tail.excess_share,
             duration_ns=tail.excess_share * main.steady.mean_ns,
             gain=at_most(tail.excess_share, "if no step took longer than the median"),
+            remedies=(_EVEN_BATCHES,) if any(_larger_batches(tail)) else (_LESS_OFTEN,),
         ),
     )
+
+
+_EVEN_BATCHES = Remedy(
+    text="batches of like size: sorted into buckets by length, or filled up to a number of tokens",
+    snippet="batch_sampler=BucketSampler(lengths, most_tokens=8_192)",
+)
+_LESS_OFTEN = Remedy(text="do what only these steps do less often, or on another thread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,17 +237,19 @@ def find_first_call(observed: Observed) -> Answer:
     extra_ns = _extra_ns(slowest)
     if not run_ns or extra_ns < FIRST_CALL_SHARE * run_ns:
         return ()
+    first = _first_steps(slowest)
     evidence = [
         Evidence(
-            text=f"the longest of {format_count(slowest.warmup.steps, 'step')} of warm-up takes "
-            f"{format_duration(_longest_of_warmup(slowest))}, a steady one "
+            text=f"the longest of the first {format_count(len(first), 'step')} takes "
+            f"{format_duration(max(step.duration_ns for step in first))}, a steady one "
             f"{format_duration(slowest.steady.mean_ns)}; together they take {format_duration(extra_ns)} more "
             "than as many steady ones",
             see=See.FIRST_STEP,
         )
     ]
     compilation = observed.torch.compilation
-    if compilation is not None and compilation.compile_ns:
+    compiled = compilation is not None and compilation.compile_ns > 0
+    if compilation is not None and compiled:
         evidence.append(
             Evidence(
                 text=f"{format_duration(compilation.compile_ns)} were spent compiling", see=See.COMPILATION
@@ -241,17 +265,25 @@ def find_first_call(observed: Observed) -> Answer:
             share=share,
             duration_ns=extra_ns,
             gain=at_most(share, "if the first steps were as fast as the later ones", of=GainOf.RUN),
+            remedies=(_KEEP_COMPILED,) if compiled else (),
         ),
     )
 
 
-def _longest_of_warmup(group: GroupResult) -> int:
-    return max(step.duration_ns for step in group.series[: group.warmup.steps])
+_KEEP_COMPILED = Remedy(
+    text="keep what was compiled", snippet="TORCHINDUCTOR_FX_GRAPH_CACHE=1 python PROGRAM.py", language="bash"
+)
+
+
+def _first_steps(group: GroupResult) -> tuple[Step, ...]:
+    """No more than any warm-up has: what comes later is as likely noise."""
+    return group.series[: min(group.warmup.steps, LEAST_WARMUP_STEPS)]
 
 
 def _extra_ns(group: GroupResult) -> float:
-    """What the warm-up took over as many steady steps."""
-    return group.warmup.total_ns - group.warmup.steps * group.steady.mean_ns
+    """What the first steps took over as many steady ones."""
+    first = _first_steps(group)
+    return sum(step.duration_ns for step in first) - len(first) * group.steady.mean_ns
 
 
 def find_small_batch(observed: Observed) -> Answer:
@@ -262,11 +294,21 @@ def find_small_batch(observed: Observed) -> Answer:
     fit = _FixedCost.of(main)
     if fit is not None:
         return _fixed_cost_found(fit, main) if fit.fixed_share >= FIXED_SHARE else ()
+    return _below_the_limits(main, observed)
+
+
+def _below_the_limits(main: GroupResult, observed: Observed) -> Answer:
+    """Whether a step is too small to keep the machine busy, where all batches have one size."""
     roofline = None if observed.torch is None else observed.torch.roofline
-    if roofline is None or roofline.step is None or roofline.step.roof_share is None:
+    if roofline is None:
         return Missing(
             reason="all batches have about the same size, and the machine's limits are not known; "
             "pyrometer limits measures them, once, before the run"
+        )
+    if roofline.step is None or roofline.step.roof_share is None:
+        return Missing(
+            reason="all batches have about the same size, and a step cannot be placed below the machine's "
+            "limits"
         )
     if roofline.step.bound is not Bound.OVERHEAD or main.steady.samples is None:
         return ()
@@ -287,6 +329,7 @@ def find_small_batch(observed: Observed) -> Answer:
             share=idle,
             duration_ns=idle * main.steady.mean_ns,
             gain=at_most(idle, "if forward and backward came up to the machine's limits"),
+            **_larger_batch(main),
         ),
     )
 
@@ -310,12 +353,12 @@ class _FixedCost:
     @classmethod
     def of(cls, main: GroupResult) -> "_FixedCost | None":
         """None where the steps do not have two sizes far enough apart, each several times."""
-        data = next((index for index, phase in enumerate(main.phases) if phase.name == "data"), None)
+        computing = [index for index, phase in enumerate(main.phases) if phase.name in COMPUTING]
         by_size: dict[int, list[int]] = {}
         for step in main.series[main.warmup.steps :]:
             if step.samples:
-                waited_ns = 0 if data is None else step.phase_ns[data]
-                by_size.setdefault(step.samples, []).append(step.duration_ns - waited_ns)
+                computed_ns = sum(step.phase_ns[index] for index in computing)
+                by_size.setdefault(step.samples, []).append(computed_ns)
         sizes = sorted(size for size, times in by_size.items() if len(times) >= FEWEST_OF_A_SIZE)
         if len(sizes) < 2 or sizes[-1] < SIZES_APART * sizes[0]:
             return None
@@ -332,16 +375,17 @@ class _FixedCost:
 
 
 def _fixed_cost_found(fit: _FixedCost, main: GroupResult) -> Answer:
-    data = main.phase("data")
-    share = fit.fixed_share * (1 - (0.0 if data is None else data.share))
+    share = fit.fixed_share * computing_share(main)
+    if share < WORTH_TELLING:
+        return ()
     return (
         finding(
             FindingKind.SMALL_BATCH,
             f"a batch of {fit.large:,} is far from where more samples cost more time",
             Evidence(
-                text=f"without waiting for data, a step of {fit.small:,} samples takes "
-                f"{format_duration(fit.small_ns)} and one of {fit.large:,} {format_duration(fit.large_ns)} "
-                f"(medians of {format_count(fit.steps, 'step')})",
+                text=f"a step of {fit.small:,} samples computes for {format_duration(fit.small_ns)} and one "
+                f"of {fit.large:,} for {format_duration(fit.large_ns)} (medians of "
+                f"{format_count(fit.steps, 'step')})",
                 see=See.PHASES,
             ),
             Evidence(
@@ -353,8 +397,30 @@ def _fixed_cost_found(fit: _FixedCost, main: GroupResult) -> Answer:
             gain=at_most(
                 share, "if the part that does not depend on the batch were shared by far more samples"
             ),
+            **_larger_batch(main),
         ),
     )
+
+
+class _Batching(TypedDict):
+    remedies: tuple[Remedy, ...]
+    risk: Risk
+
+
+def _larger_batch(main: GroupResult) -> _Batching:
+    """What to try, and what it can do: only training learns from its batches."""
+    if main.nature.trains:
+        snippet = "DataLoader(dataset, batch_size=4 * batch_size)" if main.batches_per_step else None
+        return {"remedies": (Remedy(text="a larger batch", snippet=snippet),), "risk": Risk.LEARNING}
+    return {
+        "remedies": (
+            Remedy(
+                text="several inputs in one call",
+                snippet="outputs = model(torch.stack(inputs))  # instead of one call for each",
+            ),
+        ),
+        "risk": Risk.ROUNDING,
+    }
 
 
 def _batch(main: GroupResult) -> str:

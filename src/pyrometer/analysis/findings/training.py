@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from pyrometer.analysis.findings.drafting import (
+    COMPUTING,
     NO_STEPS,
     Answer,
     Missing,
     See,
     at_most,
+    computing_share,
     finding,
     main_group_of,
 )
@@ -29,7 +31,6 @@ from pyrometer.units import format_bytes, format_count, format_duration, format_
 OPTIMIZER_SHARE = 0.05
 FUSED_CLASSES = frozenset({"Adam", "AdamW", "SGD", "Adagrad"})
 """Those torch has fused kernels for, on the CPU too."""
-COMPUTING = ("forward", "loss", "backward", "clipping", "optimizer")
 WAITING_SHARE = 0.05
 FEWEST_PASSES_WITHOUT_CACHE = 8
 
@@ -52,7 +53,7 @@ def find_optimizer_loop(observed: Observed) -> Answer:
     return (
         finding(
             FindingKind.OPTIMIZER_LOOP,
-            f"{largest.name} updates its {largest.tensors:,} parameters one after the other",
+            f"the optimizer {largest.name} updates its {largest.tensors:,} tensors one after the other",
             Evidence(
                 text=f"optimizer takes {format_duration(phase.mean_ns)} of a step: "
                 f"{format_share(phase.share)}",
@@ -92,7 +93,7 @@ def find_double_precision(observed: Observed) -> Answer:
     if not double:
         return ()
     largest = max(double, key=lambda module: module.parameter_bytes)
-    computing = sum(phase.share for phase in main.phases if phase.name in COMPUTING)
+    computing = computing_share(main)
     texts = []
     if largest.parameter_bytes:
         texts.append(
@@ -104,7 +105,7 @@ def find_double_precision(observed: Observed) -> Answer:
     return (
         finding(
             FindingKind.DOUBLE_PRECISION,
-            f"{largest.name} computes in double precision",
+            f"the model {largest.name} computes in double precision",
             *(Evidence(text=text, see=See.MODULES) for text in texts),
             Evidence(text=f"computing takes {format_share(computing)} of a step", see=See.PHASES),
             place=Place(group=main.label, module=largest.name),
@@ -182,7 +183,7 @@ def find_too_many_threads(observed: Observed) -> Answer:
     busy_workers = sum(
         loader.workers * (loader.worker_busy_share or 0.0) for loader in observed.torch.loaders
     )
-    waiting = _waiting_while_computing(observed, main)
+    waiting = waiting_while_computing(observed, main)
     beside_workers = threads > 1 and threads + busy_workers > cores + 0.5
     if threads <= cores and not (beside_workers and waiting is not None and waiting >= WAITING_SHARE):
         return ()
@@ -222,7 +223,7 @@ def find_too_many_threads(observed: Observed) -> Answer:
     )
 
 
-def _waiting_while_computing(observed: Observed, main: GroupResult) -> float | None:
+def waiting_while_computing(observed: Observed, main: GroupResult) -> float | None:
     """The share of a step in which it computes, but its thread is not running; None without samples."""
     if observed.samples is None:
         return None
@@ -280,7 +281,7 @@ def _without_cache(generation: GenerationResult, observed: Observed) -> Iterator
     gain = _gain_of_a_cache(generation, observed)
     yield finding(
         FindingKind.NO_CACHE,
-        f"{generation.label} computes past tokens again for each new one",
+        f"the model {generation.label} computes past tokens again for each new one",
         *evidence,
         place=Place(module=generation.label, phase="forward"),
         share=None if gain is None else gain.share,
