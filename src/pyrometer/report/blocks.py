@@ -30,7 +30,7 @@ class Column:
     color: str = ""
     """Of its cells, on a terminal that has colours."""
     dropped: int = 0
-    """When the width is short, columns go, the highest number first; 0 stays."""
+    """When the width is short, columns go, the highest number first; 0 stays as long as it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,8 @@ class Table:
     rows: tuple[Row, ...]
     names: str = "name"
     """The heading above the names."""
+    whole_names: bool = False
+    """Whether columns go before a name is shortened."""
     details: str = ""
     """The heading of the rows' details, where those have a column."""
 

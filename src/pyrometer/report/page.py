@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _SHORTEST_NAME = 16
+_LEAST_NAME = 8
+"""Of a name, where even columns that are to stay have to go."""
+_LEAST_BESIDE_A_GUIDE = 5
 _DETAIL_INDENT = 4
 
 
@@ -41,8 +44,11 @@ class Page:
 
     def shorten(self, name: str, width: int, *, mark: str = "") -> str:
         """The name with its mark, in at most ``width`` columns."""
-        mark = self.clean(mark)
-        return shorten_middle(self.clean(visible(name)), width - len(mark), ellipsis=self.clean("…")) + mark
+        name, mark, ellipsis = self.clean(visible(name)), self.clean(mark), self.clean("…")
+        room = width - len(mark)
+        if room <= len(ellipsis):
+            return shorten_middle(name + mark, width, ellipsis=ellipsis)
+        return shorten_middle(name, room, ellipsis=ellipsis) + mark
 
     def table(self, table: Table) -> Iterator["RenderableType"]:
         """Rows of figures under their headings, each led by a name made to fit the width."""
@@ -58,7 +64,7 @@ class Page:
         ]
         headings = [self.clean(column.heading) for column in columns]
         widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
-        names, gap = self._fit_names(table.rows, widths)
+        names, gap = self._fit_names(table, widths)
         name_width = max(map(cell_len, (table.names, *names)))
         width = name_width + sum(widths) + gap * len(widths)
 
@@ -85,7 +91,10 @@ class Page:
             yield self.paragraph(f"Not shown for want of width: {', '.join(dropped)}.", style="dim")
 
     def _fitting(self, table: Table) -> tuple[list[int], list[str]]:
-        """Which columns there is room for beside the names, and the headings of the others."""
+        """Which columns there is room for beside the names, and the headings of the others.
+
+        A column is shown whole or not at all. Those that are to stay go last, from the right.
+        """
         from rich.cells import cell_len
 
         kept = list(range(len(table.columns)))
@@ -96,15 +105,25 @@ class Page:
             )
             for index, column in enumerate(table.columns)
         ]
-        name_room = min(_SHORTEST_NAME, max(map(self._name_width, table.rows)))
+        wanted, least = self._room_for_names(table)
         dropped = []
-        for index in sorted(kept, key=lambda index: -table.columns[index].dropped):
+        for index in sorted(kept, key=lambda index: _turn_to_go(table.columns[index], index)):
             column = table.columns[index]
-            if not column.dropped or self.width - sum(widths[i] + 1 for i in kept) >= name_room:
+            room = self.width - sum(widths[i] + 1 for i in kept)
+            if room >= (wanted if column.dropped else least):
                 break
             kept.remove(index)
             dropped.append(_told_apart(column))
         return kept, dropped
+
+    def _room_for_names(self, table: Table) -> tuple[int, int]:
+        """How many columns the names should have, and how many they must have."""
+        from rich.cells import cell_len
+
+        heading, longest = cell_len(table.names), max(map(self._name_width, table.rows))
+        deepest = max(len(row.guide) + _LEAST_BESIDE_A_GUIDE if row.guide else 0 for row in table.rows)
+        wanted = longest if table.whole_names else min(longest, max(_SHORTEST_NAME, deepest))
+        return max(heading, wanted), max(heading, min(longest, _LEAST_NAME))
 
     def _cell(self, column: Column, text: str) -> str:
         text = self.clean(text)
@@ -122,22 +141,26 @@ class Page:
             return shorten_end(self.clean(visible(row.name)), room, ellipsis=self.clean("…"))
         return self.shorten(row.name, room, mark=row.mark)
 
-    def _fit_names(self, rows: Sequence[Row], widths: Sequence[int]) -> tuple[list[str], int]:
+    def _fit_names(self, table: Table, widths: Sequence[int]) -> tuple[list[str], int]:
         """The names as they fit beside columns of these widths, and the gap before each column."""
-        guides = [self.clean(row.guide) for row in rows]
+        from rich.cells import cell_len
 
-        def fitted(room: int) -> list[str]:
-            return [
-                guide + self._name(row, max(room - len(guide), 5) if guide else room)
-                for guide, row in zip(guides, rows, strict=True)
-            ]
-
-        whole = fitted(self.width)
+        whole = [self._guided(row, self.width) for row in table.rows]
         for gap in (2, 1):
-            names = fitted(self.width - sum(widths) - gap * len(widths))
-            if names == whole:
+            room = self.width - sum(widths) - gap * len(widths)
+            names = [self._guided(row, room) for row in table.rows]
+            if names == whole and cell_len(table.names) <= room:
                 break
         return names, gap
+
+    def _guided(self, row: Row, room: int) -> str:
+        """The name below its guide; a guide too deep for the page loses what is nearest to the edge."""
+        from rich.cells import cell_len
+
+        guide = self.clean(row.guide)
+        beside = min(cell_len(self._name(row, room)), _LEAST_BESIDE_A_GUIDE)
+        guide = guide[max(len(guide) + beside - room, 0) :]
+        return guide + self._name(row, room - len(guide))
 
     def paragraph(self, text: str, *, style: str = "") -> "RenderableType":
         """Words wrapped at the width."""
@@ -212,3 +235,7 @@ class Page:
 
 def _told_apart(column: Column) -> str:
     return column.spelled or column.heading
+
+
+def _turn_to_go(column: Column, index: int) -> tuple[int, int]:
+    return -column.dropped, 0 if column.dropped else -index

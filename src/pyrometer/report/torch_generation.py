@@ -85,7 +85,7 @@ def _positions(generation: GenerationResult, style: Style) -> tuple[Block, ...]:
     columns = (
         Column(heading="tokens"),
         Column(heading="a token"),
-        Column(heading="", left=True, color="cyan", dropped=1),
+        Column(heading="", spelled="beside the longest", left=True, color="cyan", dropped=1),
         Column(heading="allocated"),
     )
     rows = tuple(
