@@ -16,10 +16,11 @@ _FROM_THIS_RUN = (
     "Targets in % or × are set from this run, for later ones to reach: with a baseline they are judged "
     "against that."
 )
+# Whatever goes for want of width, the list below says it too.
 _COLUMNS = (
-    Column(heading="current"),
-    Column(heading="target"),
-    Column(heading="improvement", spelled="improvement needed"),
+    Column(heading="current", dropped=2),
+    Column(heading="target", dropped=1),
+    Column(heading="improvement", spelled="improvement needed", dropped=3),
     Column(heading="met", left=True),
 )
 
@@ -28,7 +29,7 @@ def build_target_section(results: Sequence[TargetResult]) -> Section | None:
     """The project's targets, those met and those not; None where it sets none."""
     if not results:
         return None
-    table = Table(names="target", columns=_COLUMNS, rows=tuple(map(_row, results)))
+    table = Table(names="target", columns=_COLUMNS, rows=tuple(map(_row, results)), whole_names=True)
     from_this_run = any(result.relative_to is RelativeTo.THIS_RUN for result in results)
     checklist = Checklist(items=tuple((result.met, describe_target(result)) for result in results))
     return Section(title=TITLE, blocks=(table, checklist, *notes([_FROM_THIS_RUN] if from_this_run else [])))
@@ -101,7 +102,9 @@ def _short_goal(result: TargetResult) -> str:
         return result.written
     if result.low is not None and result.high is not None:
         if low != high:
-            return f"{low} – {high}"
+            # The unit once, where it is the same.
+            number, _, unit = low.rpartition(" ")
+            return f"{number if high.endswith(f' {unit}') else low} – {high}"
         return f"≥ {low}" if result.more_is_better else f"≤ {high}"
     if result.low is None:
         return f"< {high}" if result.exclusive else f"≤ {high}"
