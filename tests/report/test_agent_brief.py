@@ -105,7 +105,7 @@ def test_what_cannot_be_concluded_is_said() -> None:
     for words in (
         "the program did not end by itself (ended by SIGTERM)",
         "lost: ",
-        "not looked for: copies-and-casts, synchronising-calls: operators were not recorded",
+        "cannot be told: copies-and-casts, synchronising-calls: operators were not recorded",
         "stacks were not sampled",
         "there was no GPU",
         "it is a single one",

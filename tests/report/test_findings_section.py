@@ -94,7 +94,7 @@ def test_what_is_good_not_there_and_not_looked_for_is_said() -> None:
         "Looked for and not found: double-precision, too-many-threads, long-tail.",
     ]
     assert lines[-1].startswith(
-        "Not looked for: strided-access (caches were not simulated: --cachegrind); copies-and-casts, "
+        "Cannot be told: strided-access (caches were not simulated: --cachegrind); copies-and-casts, "
         "synchronising-calls (operators were not recorded: --ops)."
     )
 

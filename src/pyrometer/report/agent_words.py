@@ -119,7 +119,7 @@ def find_gaps(observed: Observed, findings: Findings) -> Iterator[str]:
     for missed in findings.not_looked_for:
         reasons.setdefault(missed.reason, []).append(missed.kind.value)
     for reason, kinds in reasons.items():
-        yield f"not looked for: {', '.join(kinds)}: {reason}"
+        yield f"cannot be told: {', '.join(kinds)}: {reason}"
     if observed.samples is None:
         yield "stacks were not sampled: nothing is known of single functions"
     elif observed.samples.effective_samples < FEWEST_SAMPLES:

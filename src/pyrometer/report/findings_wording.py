@@ -111,13 +111,13 @@ def describe_clear(clear: Sequence[FindingKind], *, most: int | None = None) -> 
 
 
 def describe_not_looked_for(missing: Sequence[NotLookedFor], *, most: int | None = None) -> Iterator[str]:
-    """What could not be looked for, kinds with the same reason together; at most so many of each by name."""
+    """What this run cannot tell, kinds with the same reason together; at most so many of each by name."""
     if missing:
         reasons: dict[str, list[FindingKind]] = {}
         for one in missing:
             reasons.setdefault(one.reason, []).append(one.kind)
         told = (f"{_named(kinds, most)} ({reason.rstrip('.')})" for reason, kinds in reasons.items())
-        yield f"Not looked for: {'; '.join(told)}."
+        yield f"Cannot be told: {'; '.join(told)}."
 
 
 def _named(kinds: Sequence[FindingKind], most: int | None) -> str:

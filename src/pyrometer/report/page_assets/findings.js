@@ -78,8 +78,8 @@ function showFindings(block) {
   section("Efficient already", "Nothing stands out.", block.strengths.map((text) => element("li", { class: "good", text })));
   section("Looked for, and not there", "None of what was looked for is absent.", block.clear.map((text) => element("li", { text })), "chips");
   section(
-    "Not looked for",
-    "Everything was looked for.",
+    "Cannot be told",
+    "Nothing: all of it could be looked for.",
     block.notLookedFor.map(({ kind, reason }) => element("li", {}, element("strong", { text: kind }), `: ${reason}`))
   );
   return shown;

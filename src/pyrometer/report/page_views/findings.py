@@ -1,4 +1,4 @@
-"""Findings with their evidence, what is good already, and what was and was not looked for."""
+"""Findings with their evidence, what is good already, what is not there and what cannot be told."""
 
 from collections.abc import Sequence
 
