@@ -148,6 +148,20 @@ def test_a_speedup_is_told_only_where_there_is_one(gain: float | None, of: GainO
     assert speedup_text(make_finding(gain=gain, of=of)) == expected
 
 
+def test_a_gain_of_memory_stands_out_among_gains_of_time() -> None:
+    found = [
+        make_finding(rank=1, gain=0.31, what="a sentence too long for a row of a terminal " * 3),
+        make_finding(rank=2, gain=0.05, of=GainOf.MEMORY),
+    ]
+    rows = section(render_terminal(training_run(), findings=make_findings(*found)), "Findings")[2:4]
+    assert re.search(r"≤ 31 % +[A-Z]+$", rows[0])
+    assert re.search(r"≤ 5.0 % mem. +[A-Z]+$", rows[1])
+    assert max(map(len, rows)) <= 80
+    # Where a column says what it is of, that is enough.
+    markdown = render_markdown(training_run(), findings=make_findings(*found))
+    assert "| ≤ 5.0 % | peak memory |" in markdown
+
+
 def test_all_kinds_can_be_looked_for_in_vain_in_a_line_or_two() -> None:
     lines = section(render_terminal(training_run(), findings=no_findings()), "Findings")
     assert f"and {len(FindingKind) - 4} more." in " ".join(lines)

@@ -156,7 +156,7 @@ def _row(finding: Finding, *, briefly: bool) -> Row:
         name=f"{finding.rank}. {finding.what}",
         cells=(
             where(finding.place, briefly=briefly),
-            gain_text(finding),
+            gain_text(finding, marked=briefly),
             *wide,
             *wider,
             finding.priority.value,

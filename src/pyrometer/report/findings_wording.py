@@ -21,9 +21,15 @@ NOT_BOUNDED = "not bounded"
 _MOST_CAUSES = 3
 
 
-def gain_text(finding: Finding) -> str:
-    """The most that could be gained: ``≤ 31 %``; a dash where nothing bounds it."""
-    return UNKNOWN_CELL if finding.gain is None else f"≤ {percent(finding.gain.share)}"
+def gain_text(finding: Finding, *, marked: bool = True) -> str:
+    """The most that could be gained: ``≤ 31 %``; a dash where nothing bounds it.
+
+    ``marked``: a gain of memory says so, ``≤ 5.0 % mem.``, where it stands among gains of time.
+    """
+    if finding.gain is None:
+        return UNKNOWN_CELL
+    of_memory = marked and finding.gain.of is GainOf.MEMORY
+    return f"≤ {percent(finding.gain.share)}{' mem.' if of_memory else ''}"
 
 
 def percent(share: float) -> str:

@@ -67,7 +67,7 @@ def _rows(found: Sequence[Finding]) -> Iterator[Row]:
             name=f"{finding.rank}. {finding.what}",
             cells=(
                 where(finding.place, briefly=True),
-                gain_text(finding),
+                gain_text(finding, marked=False),
                 "" if finding.gain is None else finding.gain.of.value,
                 finding.risk.value,
                 finding.priority.value,
