@@ -20,6 +20,7 @@ from pyrometer.record.format import decode_run
 from pyrometer.record.run import Run
 from pyrometer.report import render_terminal
 from pyrometer.report.html_page import as_script_data, render_html
+from pyrometer.report.page_views.blocks import left_out
 from pyrometer.report.page_views.findings import view_of_section
 from tests.findings import findings_named, no_findings, training_findings
 from tests.record.example_runs import any_runs
@@ -346,3 +347,9 @@ def test_the_run_can_be_taken_out_of_it_again() -> None:
 @pytest.mark.parametrize("make", [empty_run, full_run])
 def test_the_same_run_gives_the_same_page(make: Callable[[], Run]) -> None:
     assert render_html(make()) == render_html(make())
+
+
+def test_one_row_left_out_is_told_of_as_one() -> None:
+    assert left_out(1) == ["1 more, with less time, is in the tree above."]
+    assert left_out(2) == ["2 more, with less time, are in the tree above."]
+    assert left_out(0) == []

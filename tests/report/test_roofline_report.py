@@ -70,6 +70,7 @@ def test_limits_for_other_threads_or_beside_something_else_are_said() -> None:
 
 def test_more_modules_than_asked_for_are_counted() -> None:
     assert "2 more modules not shown (see --top)." in render_terminal(placed_run(), top=2)
+    assert "1 more module not shown (see --top)." in render_terminal(placed_run(), top=3)
 
 
 # The picture.

@@ -55,7 +55,7 @@ def _hardware(hardware: HardwareResult, style: Style) -> Section:
 
 def _threads(hardware: HardwareResult, style: Style, *, top: int) -> Section:
     left_out = len(hardware.threads[top:])
-    more = [f"{left_out:,} more threads not shown (see --top)."] if left_out else []
+    more = [f"{format_count(left_out, 'more thread')} not shown (see --top)."] if left_out else []
     return Section(
         title="Hardware counters, by thread",
         blocks=(_thread_table(hardware.threads[:top], style), *notes([_THREADS, *more])),

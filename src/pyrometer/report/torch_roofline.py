@@ -146,4 +146,4 @@ def _not_placed(placed: Iterable[Placed]) -> Iterator[str]:
 
 def _not_shown(count: int) -> Iterator[str]:
     if count:
-        yield f"{count:,} more modules not shown (see --top)."
+        yield f"{format_count(count, 'more module')} not shown (see --top)."

@@ -68,7 +68,7 @@ function showFindings(block) {
   const shown = element("div", { class: "findings" }, showVerdict({ text: block.verdict }));
   if (block.found.length) {
     shown.append(...block.found.map(showFinding));
-    const more = block.notShown ? `${grouped(String(block.notShown))} more, with less to gain, are not shown. ` : "";
+    const more = block.notShown ? `${grouped(String(block.notShown))} more, with less to gain, ${block.notShown === 1 ? "is" : "are"} not shown. ` : "";
     shown.append(element("p", { class: "note", text: more + block.rule }));
   }
   const section = (title, none, entries, kind = "bullets") => {

@@ -119,7 +119,8 @@ def grid(
 
 def left_out(number: int) -> list[str]:
     """What a table beside a tree is short of."""
-    return [f"{number:,} more, with less time, are in the tree above."] if number > 0 else []
+    are = "is" if number == 1 else "are"
+    return [f"{number:,} more, with less time, {are} in the tree above."] if number > 0 else []
 
 
 def heading(text: str) -> Block:
