@@ -2,4 +2,4 @@
 
 from loop import GUILTY, Samples, loader, net, train
 
-train(net(), loader(Samples(640, fetch_s=0.0005 if GUILTY else 0.0)))
+train(net(hidden=1_024, layers=4), loader(Samples(640, fetch_s=0.002 if GUILTY else 0.0)))
