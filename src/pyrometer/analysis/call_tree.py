@@ -147,8 +147,8 @@ class _Branch:
     """A node of the tree while strands are being merged into it."""
 
     __slots__ = (
-        "allocated", "allocations", "calls", "children", "histograms", "max_ns", "min_ns", "open_calls",
-        "parallel", "place", "starts_strand", "suspended_ns", "total_ns", "wall_ns",
+        "allocated_bytes", "allocations", "buckets", "calls", "children", "further_buckets", "max_ns",
+        "min_ns", "open_calls", "parallel", "place", "starts_strand", "suspended_ns", "total_ns", "wall_ns",
     )  # fmt: skip
 
     def __init__(self, place: Place, *, parallel: bool, starts_strand: bool) -> None:
@@ -162,9 +162,11 @@ class _Branch:
         self.max_ns: int | None = None
         self.suspended_ns = 0
         self.wall_ns: int | None = None
-        self.allocated: list[int | None] = []
-        self.allocations: list[int | None] = []
-        self.histograms: list[Buckets] = []
+        self.allocated_bytes: int | None = 0
+        self.allocations: int | None = 0
+        self.buckets: Buckets | None = None
+        # Most places have one thread: no list for each of them.
+        self.further_buckets: list[Buckets] | None = None
         self.children: dict[tuple[str, bool], _Branch] = {}
 
     def add(self, node: ScopeNode) -> None:
@@ -177,14 +179,21 @@ class _Branch:
         if self.parallel:
             # Strands at the same place share one wall clock, so each of them carries the whole of it.
             self.wall_ns = greatest(self.wall_ns, node.wall_ns)
-        self.allocated.append(node.allocated_bytes)
-        self.allocations.append(node.allocations)
-        self.histograms.append(node.buckets)
+        self.allocated_bytes = sum_of(self.allocated_bytes, node.allocated_bytes)
+        self.allocations = sum_of(self.allocations, node.allocations)
+        if self.buckets is None:
+            self.buckets = node.buckets
+        elif self.further_buckets is None:
+            self.further_buckets = [node.buckets]
+        else:
+            self.further_buckets.append(node.buckets)
 
     def freeze(self, children: tuple[TreeNode, ...]) -> TreeNode:
-        inside = [child for child in children if not child.starts_strand]
-        allocated_bytes = sum_known(self.allocated)
-        inside_bytes = sum_known([child.allocated_bytes for child in inside])
+        self_ns, self_bytes = self.total_ns, self.allocated_bytes
+        for child in children:
+            if not child.starts_strand:
+                self_ns -= child.total_ns
+                self_bytes = difference(self_bytes, child.allocated_bytes)
         return TreeNode(
             name=self.place.name,
             parallel=self.parallel,
@@ -192,15 +201,15 @@ class _Branch:
             calls=self.calls,
             open_calls=self.open_calls,
             total_ns=self.total_ns,
-            self_ns=self.total_ns - sum(child.total_ns for child in inside),
+            self_ns=self_ns,
             min_ns=self.min_ns,
             max_ns=self.max_ns,
             suspended_ns=self.suspended_ns,
             wall_ns=self.wall_ns,
-            allocated_bytes=allocated_bytes,
-            self_allocated_bytes=difference(allocated_bytes, inside_bytes),
-            allocations=sum_known(self.allocations),
-            buckets=merge_histograms(self.histograms),
+            allocated_bytes=self.allocated_bytes,
+            self_allocated_bytes=self_bytes,
+            allocations=self.allocations,
+            buckets=merge_histograms([self.buckets or (), *(self.further_buckets or ())]),
             children=children,
             place=self.place,
         )
@@ -234,7 +243,8 @@ class _Merge:
         frozen: dict[_Branch, TreeNode] = {}
         # A branch is made after the one above it, so backwards each finds its children frozen.
         for branch in reversed(self._made):
-            frozen[branch] = branch.freeze(_ordered(frozen.pop(child) for child in branch.children.values()))
+            children = [frozen.pop(child) for child in branch.children.values()]
+            frozen[branch] = branch.freeze(_ordered(children) if children else ())
         roots = _ordered(frozen.values())
         inside_ns = sum(root.total_ns for root in roots if not root.starts_strand)
         return CallTree(roots=roots, profiled_ns=profiled_ns, outside_ns=max(profiled_ns - inside_ns, 0))
@@ -282,6 +292,11 @@ def sum_known(counts: Sequence[int | None]) -> int | None:
     """The sum of measurements; None if one is missing, since it would be too little."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+def sum_of(one: int | None, other: int | None) -> int | None:
+    """The sum of two measurements; None if either is missing."""
+    return None if one is None or other is None else one + other
 
 
 def difference(whole: int | None, part: int | None) -> int | None:

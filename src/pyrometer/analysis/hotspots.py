@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from heapq import nlargest
 
 from pyrometer.analysis.generation import GenerationResult
 from pyrometer.analysis.hotspot_texts import (
@@ -144,8 +145,10 @@ def find_hotspots(
     """The phases and modules of the main group with the largest shares, largest first."""
     if main is None:
         return ()
-    found = [_phase_hotspot(phase) for phase in main.phases]
-    found += [_module_hotspot(row) for row in modules.rows]
+    # Of each only as many as can be among the first: a model may have thousands of modules.
+    largest_phases = nlargest(most, main.phases, key=lambda phase: phase.share)
+    largest_rows = nlargest(most, modules.rows, key=lambda row: row.self_share or 0.0)
+    found = [*map(_phase_hotspot, largest_phases), *map(_module_hotspot, largest_rows)]
     largest = sorted((spot for spot in found if spot.share > 0), key=lambda spot: -spot.share)[:most]
     return tuple(replace(spot, rank=rank) for rank, spot in enumerate(largest, start=1))
 

@@ -4,11 +4,11 @@ A node of the calls is a phase or a module. Phases are looked through: a module 
 optimizer's closure stands where it stands when the program calls it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
-from pyrometer.analysis.call_tree import TreeNode, sum_known, tree_of_strands
+from pyrometer.analysis.call_tree import TreeNode, difference, sum_known, sum_of, tree_of_strands
 from pyrometer.analysis.step_kinds import any_trains, group_trains
 from pyrometer.record.torch_run import (
     FORWARD_WITHOUT_GRADIENTS,
@@ -24,7 +24,8 @@ from pyrometer.stats.rates import per
 _PURE_CONTAINERS = frozenset({"Sequential"})
 
 
-class Pass(Enum):
+# A string, whose hash is known: each call of each module is looked up by it.
+class Pass(StrEnum):
     """What a module is called for."""
 
     FORWARD = "forward"
@@ -33,6 +34,9 @@ class Pass(Enum):
     RECOMPUTED = "recomputed"
     """Forward once more, by the backward pass (activation checkpointing)."""
 
+
+PASSES = tuple(Pass)
+"""All of them, in the order figures are told in."""
 
 _PASS_OF_PHASE = {
     "forward": Pass.FORWARD,
@@ -64,15 +68,19 @@ _NO_CALLS = PassFigures(calls=0, total_ns=0, self_ns=0, allocated_bytes=None, se
 class GatheredPass:
     """Calls of one sort at one place, while they are gathered."""
 
-    __slots__ = ("allocated", "calls", "outermost", "self_allocated", "self_ns", "total_ns")
+    __slots__ = (
+        "allocated_bytes", "calls", "has_inside", "has_self", "self_allocated_bytes", "self_ns", "total_ns",
+    )  # fmt: skip
 
-    def __init__(self, *, outermost: bool) -> None:
-        self.outermost = outermost
+    def __init__(self) -> None:
         self.calls = 0
         self.total_ns = 0
         self.self_ns = 0
-        self.allocated: list[int | None] = []
-        self.self_allocated: list[int | None] = []
+        self.allocated_bytes: int | None = 0
+        self.self_allocated_bytes: int | None = 0
+        # Whether any node was added to the total, and to what is its own.
+        self.has_inside = False
+        self.has_self = False
 
     def add_call(self, node: TreeNode) -> None:
         """A node of the module itself."""
@@ -82,17 +90,20 @@ class GatheredPass:
     def add_inside(self, node: TreeNode) -> None:
         """A node that is part of the total, without being a call."""
         self.total_ns += node.total_ns
-        self.allocated.append(node.allocated_bytes)
+        self.allocated_bytes = sum_of(self.allocated_bytes, node.allocated_bytes)
+        self.has_inside = True
 
     def add_self(self, node: TreeNode) -> None:
         """A node whose own time is the module's: its own, or a phase's inside it."""
         self.self_ns += node.self_ns
-        self.self_allocated.append(node.self_allocated_bytes)
+        self.self_allocated_bytes = sum_of(self.self_allocated_bytes, node.self_allocated_bytes)
+        self.has_self = True
 
     def take_away(self, node: TreeNode) -> None:
         """A node inside that is counted elsewhere."""
         self.total_ns -= node.total_ns
-        self.allocated.append(None if node.allocated_bytes is None else -node.allocated_bytes)
+        self.allocated_bytes = difference(self.allocated_bytes, node.allocated_bytes)
+        self.has_inside = True
 
 
 class GatheredPlace:
@@ -105,7 +116,15 @@ class GatheredPlace:
         self.outer = outer
         self.children: dict[str, GatheredPlace] = {}
         self.outermost = not _stands_in(name, outer)
-        self.passes = {key: GatheredPass(outermost=self.outermost) for key in Pass}
+        self.passes: dict[Pass, GatheredPass] = {}
+        """Only those it was called for."""
+
+    def called_for(self, current: Pass) -> GatheredPass:
+        """Its calls of one sort, to add to."""
+        gathered = self.passes.get(current)
+        if gathered is None:
+            gathered = self.passes[current] = GatheredPass()
+        return gathered
 
 
 class _Gathering:
@@ -130,12 +149,13 @@ class _Gathering:
         else:
             begins_again = current is Pass.RECOMPUTED and place is None
             place = self._place_of(node.name, place, current)
-            place.passes[current].add_call(node)
+            called = place.called_for(current)
+            called.add_call(node)
+            called.add_self(node)
             outer = place.outer if begins_again else None
             while outer is not None:
-                outer.passes[current].add_inside(node)
+                outer.called_for(current).add_inside(node)
                 outer = outer.outer
-            place.passes[current].add_self(node)
             self._around.append((place, current))
 
     def _enter_phase(
@@ -145,10 +165,10 @@ class _Gathering:
         if inner is Pass.RECOMPUTED:
             # In every backward pass, timed or not, so it is no part of what is scaled from the timed ones.
             while place is not None:
-                place.passes[current].take_away(node)
+                place.called_for(current).take_away(node)
                 place = place.outer
         elif place is not None and inner is current and not node.starts_strand:
-            place.passes[current].add_self(node)
+            place.called_for(current).add_self(node)
         return place, inner
 
     def _place_of(self, name: str, outer: GatheredPlace | None, current: Pass) -> GatheredPlace:
@@ -173,18 +193,32 @@ def gather_places(torch: TorchRun) -> list[GatheredPlace]:
     return gathering.places
 
 
-def freeze_pass(gathered: Sequence[GatheredPass]) -> PassFigures:
-    """The figures of one module's calls of one sort, at one place or at all of its places."""
-    called = [figures for figures in gathered if figures.allocated or figures.self_allocated]
+def pass_at(place: GatheredPlace, sort: Pass) -> PassFigures:
+    """The figures of one module's calls of one sort, at one place."""
+    called = place.passes.get(sort)
+    if called is None:
+        return _NO_CALLS
+    return PassFigures(
+        calls=called.calls,
+        total_ns=called.total_ns,
+        self_ns=called.self_ns,
+        allocated_bytes=called.allocated_bytes if called.has_inside else None,
+        self_allocated_bytes=called.self_allocated_bytes if called.has_self else None,
+    )
+
+
+def pass_at_all(places: Sequence[GatheredPlace], sort: Pass) -> PassFigures:
+    """The same at all places of a module, its totals at the outermost ones."""
+    called = [place.passes[sort] for place in places if sort in place.passes]
     if not called:
         return _NO_CALLS
-    outermost = [figures for figures in called if figures.outermost or len(gathered) == 1]
+    outermost = [place.passes[sort] for place in places if place.outermost and sort in place.passes]
     return PassFigures(
         calls=sum(figures.calls for figures in called),
         total_ns=sum(figures.total_ns for figures in outermost),
         self_ns=sum(figures.self_ns for figures in called),
-        allocated_bytes=_bytes(size for figures in outermost for size in figures.allocated),
-        self_allocated_bytes=_bytes(size for figures in called for size in figures.self_allocated),
+        allocated_bytes=_bytes([figures.allocated_bytes for figures in outermost if figures.has_inside]),
+        self_allocated_bytes=_bytes([figures.self_allocated_bytes for figures in called if figures.has_self]),
     )
 
 
@@ -200,7 +234,7 @@ class PerStep:
     timed_backward_passes: int
 
     def ns(self, forward_ns: int, without_gradients_ns: int, backward_ns: int, recomputed_ns: int) -> float:
-        """Time per step: backward time is scaled from the timed passes to all of them."""
+        """Time per step: of the backward phase a module has the part that it had of the timed passes."""
         all_ns: float = forward_ns + recomputed_ns
         if self.counts_without_gradients:
             all_ns += without_gradients_ns
@@ -269,7 +303,8 @@ def count_flops(places: Sequence[GatheredPlace], facts: Mapping[str, Module]) ->
     """For each place what the measured calls say of all its calls, with everything below."""
     counts: dict[GatheredPlace, Flops] = {}
     for place in reversed(places):
-        calls = sum(place.passes[key].calls for key in (Pass.FORWARD, Pass.WITHOUT_GRADIENTS))
+        passes = place.passes
+        calls = sum(passes[sort].calls for sort in (Pass.FORWARD, Pass.WITHOUT_GRADIENTS) if sort in passes)
         module = facts.get(place.name)
         own = None if module is None else per(module.flops, module.measured_calls)
         computes = module is None or module.kind not in _PURE_CONTAINERS
@@ -295,9 +330,8 @@ def flops_of_a_call(places: Sequence[Flops]) -> tuple[float | None, bool]:
     return per(sum(counted), sum(place.calls for place in called)), at_least
 
 
-def _bytes(sizes: Iterable[int | None]) -> int | None:
-    known = list(sizes)
-    return sum_known(known) if known else None
+def _bytes(sizes: Sequence[int | None]) -> int | None:
+    return sum_known(sizes) if sizes else None
 
 
 def _stands_in(name: str, outer: GatheredPlace | None) -> bool:

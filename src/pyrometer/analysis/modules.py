@@ -8,16 +8,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.module_calls import (
+    PASSES,
     Flops,
     GatheredPlace,
-    Pass,
     PassFigures,
     PerStep,
     StepFigures,
     count_flops,
     flops_of_a_call,
-    freeze_pass,
     gather_places,
+    pass_at,
+    pass_at_all,
     per_step_of,
 )
 from pyrometer.record.torch_run import Module, TorchRun
@@ -148,20 +149,26 @@ class _Table:
     def __init__(self, *, scale: PerStep, facts: dict[str, Module]) -> None:
         self.scale = scale
         self.facts = facts
+        self._figures: dict[GatheredPlace, tuple[PassFigures, ...]] = {}
 
     def freeze(self, places: Sequence[GatheredPlace]) -> tuple[ModulePlace, ...]:
         """The places as a tree, from its roots."""
         frozen: dict[GatheredPlace, ModulePlace] = {}
         # A place is gathered after the one above it, so backwards each finds its children frozen.
         for place in reversed(places):
-            frozen[place] = self._freeze(
-                place, _ordered(frozen.pop(child) for child in place.children.values())
-            )
+            children = [frozen.pop(child) for child in place.children.values()]
+            frozen[place] = self._freeze(place, _ordered(children) if children else ())
         return _ordered(frozen.values())
+
+    def _passes_at(self, place: GatheredPlace) -> tuple[PassFigures, ...]:
+        # The tree and the rows both need them, and most modules have one place.
+        if place not in self._figures:
+            self._figures[place] = tuple(pass_at(place, sort) for sort in PASSES)
+        return self._figures[place]
 
     def _freeze(self, place: GatheredPlace, children: tuple[ModulePlace, ...]) -> ModulePlace:
         facts = self.facts.get(place.name)
-        forward, without, backward, recomputed = (freeze_pass([place.passes[key]]) for key in Pass)
+        forward, without, backward, recomputed = self._passes_at(place)
         ns_per_step = self.scale.ns(
             forward.total_ns, without.total_ns, backward.total_ns, recomputed.total_ns
         )
@@ -191,7 +198,9 @@ class _Table:
     def _row(self, name: str, places: list[GatheredPlace], flops: Mapping[GatheredPlace, Flops]) -> ModuleRow:
         facts = self.facts.get(name)
         forward, without, backward, recomputed = (
-            freeze_pass([place.passes[key] for place in places]) for key in Pass
+            self._passes_at(places[0])
+            if len(places) == 1
+            else tuple(pass_at_all(places, sort) for sort in PASSES)
         )
         ns_per_step = self.scale.ns(
             forward.total_ns, without.total_ns, backward.total_ns, recomputed.total_ns
