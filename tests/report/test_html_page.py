@@ -28,7 +28,7 @@ from tests.report.page_runs import full_run
 from tests.report.sample_runs import HOSTILE_NAMES, empty_run, simple_run
 from tests.report.test_safety import NASTY_TEXT
 from tests.report.torch_samples import phases_named, torch_run_named
-from tests.torch_runs import training_run
+from tests.torch_runs import TORCH_RUNS, training_run
 
 HOSTILE_TEXTS = (
     *HOSTILE_NAMES,
@@ -173,8 +173,6 @@ def test_every_view_is_there_whatever_was_recorded() -> None:
 @pytest.mark.parametrize(
     ("view", "command"),
     [
-        ("steps", "pyrometer run PROGRAM.py"),
-        ("operators", "pyrometer run --ops PROGRAM.py"),
         ("functions", "pyrometer run --sample-hz 100 PROGRAM.py"),
         ("flamegraph", "pyrometer run --sample-hz 100 PROGRAM.py"),
         ("memory", "pyrometer run --memory PROGRAM.py"),
@@ -191,6 +189,15 @@ def test_a_run_without_limits_says_how_to_have_a_roofline() -> None:
     assert [block["command"] for block in blocks_of(html, "roofline", "missing")] == ["pyrometer limits"]
     assert '<template id="roofline-picture"></template>' in html
     assert blocks_of(render_html(full_run()), "roofline", "roofline")
+
+
+@pytest.mark.parametrize(
+    "view", ["overview", "steps", "phases", "modules", "operators", "roofline", "loading", "generation"]
+)
+def test_without_torch_no_command_is_named_that_would_find_nothing_again(view: str) -> None:
+    [missing] = blocks_of(render_html(empty_run()), view, "missing")
+    assert "PyTorch" in missing["text"]
+    assert missing["command"] is None
 
 
 def test_nothing_is_missing_from_a_run_that_has_everything() -> None:
@@ -212,6 +219,22 @@ def test_slow_steps_are_the_steady_ones_far_above_the_median() -> None:
     assert group["slow"] == expected
 
 
+def test_not_all_steps_are_said_to_be_drawn_where_some_were_looked_at_closely() -> None:
+    for name, steps, drawn in (
+        (
+            "operators",
+            "100 steps (and 5 looked at closely)",
+            "100 steps are drawn; 5 looked at closely are not.",
+        ),
+        ("training", "100 steps", "All 100 steps are drawn."),
+    ):
+        html = render_html(TORCH_RUNS[name]())
+        [chart] = blocks_of(html, "steps", "steps")
+        assert chart["groups"][0]["summary"].endswith(f". {drawn}")
+        [cards] = blocks_of(html, "overview", "cards")
+        assert [card["note"] for card in cards["cards"] if card["label"] == "Profiled"] == [steps]
+
+
 def test_findings_have_all_there_is_to_say() -> None:
     [block] = blocks_of(render_html(training_run(), findings=training_findings()), "findings", "findings")
     first = block["found"][0]
@@ -223,7 +246,9 @@ def test_findings_have_all_there_is_to_say() -> None:
         {"text": "212 operators a step, 16.5 µs each on average", "see": "Operators", "view": "operators"}
     ]
     assert first["remedies"][0]["snippet"] == "model = torch.compile(model)"
-    assert first["measure"] == "pyrometer tune --only compile"
+    assert first["measure"] == (
+        "Run it both ways to measure what it gains; pyrometer tune --only compile will, in a version to come."
+    )
     assert block["verdict"].startswith("Overhead-bound")
     assert block["notShown"] == 2
     assert len(block["clear"]) == 3

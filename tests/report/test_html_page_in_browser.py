@@ -54,6 +54,14 @@ def test_a_snippet_is_copied(full: Opened) -> None:
     full.page.wait_for_selector("#finding-1 .copy >> text=Copied")
 
 
+def test_a_command_that_is_yet_to_come_is_told_of_and_not_to_be_copied(full: Opened) -> None:
+    full.view("findings")
+    text = full.text("#finding-1")
+    assert "pyrometer tune --only compile will, in a version to come." in text
+    assert len(full.page.query_selector_all("#finding-1 .copy")) == 1
+    assert "tune" not in full.text("#finding-1 pre")
+
+
 # Tables and trees.
 
 

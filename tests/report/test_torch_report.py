@@ -103,6 +103,12 @@ def test_the_headline_says_what_a_step_takes_and_where_most_of_it_goes() -> None
     assert render_markdown(TORCH_RUNS["training"]()).splitlines()[2] == f"{headline}."
 
 
+def test_steps_looked_at_closely_are_told_of_beside_those_with_figures() -> None:
+    text = " ".join(render_terminal(TORCH_RUNS["operators"]()).split())
+    assert " ended: 100 steps (and 5 looked at closely), 10.0 ms a step" in text
+    assert "looked at closely" not in render_terminal(TORCH_RUNS["training"]()).splitlines()[0]
+
+
 def test_time_on_the_gpu_has_a_column_only_where_there_is_one() -> None:
     with_gpu, without = (phase_tables(render_terminal(TORCH_RUNS[name]())) for name in ("gpu", "training"))
     assert "GPU" in with_gpu[0][0]

@@ -35,7 +35,8 @@ def describe_headline(results: TorchResults) -> str:
     headline, main = results.headline, results.main
     if headline is None or main is None:
         return ""
-    parts = [format_count(main.steps, "step"), f"{format_duration(headline.step_ns)} a step"]
+    steps = f"{format_count(main.steps, 'step')}{describe_left_out(results)}"
+    parts = [steps, f"{format_duration(headline.step_ns)} a step"]
     parts += describe_rates(main.steady, only_throughput=True)
     if headline.peak_host_bytes is not None:
         parts.append(f"peak {format_bytes(headline.peak_host_bytes)}")
@@ -47,6 +48,17 @@ def describe_headline(results: TorchResults) -> str:
         parts.append(f"GPU peak {format_bytes(headline.peak_gpu_bytes)}")
     biggest = headline.biggest_phase
     return f"{', '.join(parts)}; {short(biggest.name)} takes {100 * biggest.share:.0f} %"
+
+
+def left_out_steps(results: TorchResults) -> int:
+    """How many steps were slowed by looking at their operators, and are in no group."""
+    return 0 if results.operators is None else results.operators.left_out_steps
+
+
+def describe_left_out(results: TorchResults) -> str:
+    """Steps that are in no group, after those that are: `` (and 22 looked at closely)``."""
+    left_out = left_out_steps(results)
+    return f" (and {left_out:,} looked at closely)" if left_out else ""
 
 
 def describe_rates(steady: SteadySteps, *, only_throughput: bool = False) -> list[str]:

@@ -56,11 +56,7 @@ function showFinding(finding) {
     listed("Likely causes", finding.causes.map((cause) => element("li", { text: cause }))),
     listed("What to try", finding.remedies.map(remedyEntry))
   );
-  if (finding.measure) {
-    shown.append(
-      element("div", { class: "finding-part" }, element("h4", { text: "Measure what it gains" }), element("p", { class: "note", text: "Run it both ways. In a version to come this does:" }), showCode({ text: `${finding.measure} PROGRAM.py` }))
-    );
-  }
+  if (finding.measure) shown.append(element("p", { class: "note", text: finding.measure }));
   return shown;
 }
 

@@ -34,7 +34,7 @@ def build_loading_view(observed: Observed) -> Block:
     """Each loader with its verdict."""
     title = "Data loading"
     if observed.torch is None:
-        return view("loading", title, [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("loading", title, [missing(NO_TORCH)])
     if not observed.torch.loaders:
         return view("loading", title, [missing(_NO_LOADER)])
     loaders = observed.torch.loaders
@@ -102,7 +102,7 @@ def build_generation_view(observed: Observed) -> Block:
     """What a token costs, and how that grows with the context."""
     title = "Generation"
     if observed.torch is None:
-        return view("generation", title, [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("generation", title, [missing(NO_TORCH)])
     generations = observed.torch.generations
     if not generations:
         return view("generation", title, [missing(_NO_GENERATION)])

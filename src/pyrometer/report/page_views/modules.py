@@ -31,7 +31,7 @@ def build_modules_view(observed: Observed) -> Block:
     """The tree, then the same modules by name."""
     torch = observed.torch
     if torch is None:
-        return view("modules", "Modules", [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("modules", "Modules", [missing(NO_TORCH)])
     if not torch.modules.roots:
         return view("modules", "Modules", [missing(_NO_MODULES)])
     modules = torch.modules

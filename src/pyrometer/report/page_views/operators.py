@@ -22,7 +22,7 @@ def build_operators_view(observed: Observed) -> Block:
     """Each window, or why there is none."""
     title = "Operators"
     if observed.torch is None:
-        return view("operators", title, [missing(NO_TORCH, command="pyrometer run --ops PROGRAM.py")])
+        return view("operators", title, [missing(NO_TORCH)])
     operators = observed.torch.operators
     if operators is None:
         return view("operators", title, [missing(_NOT_ASKED, command=_COMMAND)])

@@ -10,7 +10,7 @@ from pyrometer.analysis.torch_results import TorchResults
 from pyrometer.report.page_views.blocks import Block, GridColumn, grid, heading, missing, name_of, plain, view
 from pyrometer.report.page_views.findings import finding_block
 from pyrometer.report.page_views.steps import colours_of, phase_bar, step_chart
-from pyrometer.report.torch_wording import NO_STEPS, describe_group, format_figure
+from pyrometer.report.torch_wording import NO_STEPS, describe_group, describe_left_out, format_figure
 from pyrometer.report.wording import describe_ending
 from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
@@ -34,7 +34,9 @@ def build_overview(observed: Observed, findings: Findings) -> Block:
         blocks.append(missing(NO_STEPS))
     blocks += _finding_blocks(findings)
     if torch is not None and main is not None:
-        blocks.append({"type": "steps", "groups": [step_chart(main, colours_of(torch))], "small": True})
+        blocks.append(
+            {"type": "steps", "groups": [step_chart(torch, main, colours_of(torch))], "small": True}
+        )
         # Findings say what to try from evidence; without any, what is likely is better than nothing.
         blocks += _hotspots(torch.hotspots, advised=not findings.found)
     else:
@@ -94,7 +96,8 @@ def _parameter_bytes(torch: TorchResults) -> str:
 def _steps_and_samples(observed: Observed) -> str:
     parts = []
     if observed.torch is not None and observed.torch.groups:
-        parts.append(format_count(sum(group.steps for group in observed.torch.groups), "step"))
+        steps = format_count(sum(group.steps for group in observed.torch.groups), "step")
+        parts.append(f"{steps}{describe_left_out(observed.torch)}")
     if observed.samples is not None:
         parts.append(format_count(observed.samples.samples, "stack sample"))
     return ", ".join(parts)
@@ -150,7 +153,7 @@ def _scope_blocks(observed: Observed) -> Iterator[Block]:
     if not scopes:
         sampled = observed.samples is not None and observed.samples.overall.parts.cpu_ns > 0
         if not sampled and (observed.torch is None or observed.torch.main is None):
-            yield missing(_NOTHING, command="pyrometer run PROGRAM.py")
+            yield missing(_NOTHING)
         return
     yield heading("Scopes with most time of their own")
     yield grid(

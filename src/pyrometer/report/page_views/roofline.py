@@ -33,7 +33,7 @@ def build_roofline_view(observed: Observed) -> Block:
     """The picture, then the same as a table."""
     title = "Roofline"
     if observed.torch is None:
-        return view("roofline", title, [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("roofline", title, [missing(NO_TORCH)])
     roofline = observed.torch.roofline
     if roofline is None:
         return view("roofline", title, [missing(_NO_LIMITS, command="pyrometer limits")])

@@ -27,12 +27,16 @@ from pyrometer.report.torch_wording import (
     describe_step_times,
     describe_which_steps,
     describe_window,
+    left_out_steps,
     name_group,
     sentence,
 )
 from pyrometer.units import format_count, format_duration
 
-NO_TORCH = "The program did not use PyTorch while it was profiled, so there are no steps and no phases."
+NO_TORCH = (
+    "The program did not use PyTorch while it was profiled: "
+    "there are no steps, no phases, no modules and no operators."
+)
 SLOW_RATIO = 1.5
 """A steady step is marked as slow from so many times the median on."""
 _TALLEST = 2.5
@@ -54,18 +58,20 @@ def build_steps_view(observed: Observed) -> Block:
     torch = observed.torch
     title = "Steps over time"
     if torch is None:
-        return view("steps", title, [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("steps", title, [missing(NO_TORCH)])
     if torch.main is None:
         return view("steps", title, [missing(NO_STEPS)])
     colours = colours_of(torch)
     groups = ordered_groups(torch)
-    blocks: list[Block] = [{"type": "steps", "groups": [step_chart(group, colours) for group in groups]}]
+    blocks: list[Block] = [
+        {"type": "steps", "groups": [step_chart(torch, group, colours) for group in groups]}
+    ]
     for number, group in enumerate(groups, start=1):
         blocks += [heading(sentence(name_group(group))), _step_table(group, number)]
     return view("steps", title, blocks)
 
 
-def step_chart(group: GroupResult, colours: Mapping[str, str]) -> Block:
+def step_chart(torch: TorchResults, group: GroupResult, colours: Mapping[str, str]) -> Block:
     """The steps of a group as a chart: all that is drawn, and the same in a sentence."""
     steady = group.steady
     slow_from_ns = SLOW_RATIO * steady.p50_ns
@@ -86,16 +92,23 @@ def step_chart(group: GroupResult, colours: Mapping[str, str]) -> Block:
         "medianNs": steady.p50_ns,
         "tallestNs": min(longest_ns, _TALLEST * steady.p95_ns) or longest_ns,
         "longestNs": longest_ns,
-        "summary": plain(f"{describe_step_times(steady)}. {_describe_kept(group)}"),
+        "summary": plain(
+            f"{describe_step_times(steady)}. {_describe_kept(group, left_out=left_out_steps(torch))}"
+        ),
     }
 
 
-def _describe_kept(group: GroupResult) -> str:
-    if len(group.series) == group.steps:
-        return f"All {format_count(group.steps, 'step')} are drawn."
-    return (
-        f"Of {format_count(group.steps, 'step')} the first, and a fair choice of the later ones, are drawn."
-    )
+def _describe_kept(group: GroupResult, *, left_out: int) -> str:
+    steps = format_count(group.steps, "step")
+    # How many of them would have been of this group is not known.
+    closely = f"; {left_out:,} looked at closely {_are(left_out)} not" if left_out else ""
+    if len(group.series) < group.steps:
+        return f"Of {steps} the first, and a fair choice of the later ones, are drawn{closely}."
+    return f"{steps} {_are(group.steps)} drawn{closely}." if left_out else f"All {steps} are drawn."
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _step_table(group: GroupResult, number: int) -> Block:
@@ -130,7 +143,7 @@ def build_phases_view(observed: Observed) -> Block:
     """What a steady step is made of, for each group; then the warm-up."""
     torch = observed.torch
     if torch is None:
-        return view("phases", "Phases", [missing(NO_TORCH, command="pyrometer run PROGRAM.py")])
+        return view("phases", "Phases", [missing(NO_TORCH)])
     if torch.main is None:
         return view("phases", "Phases", [missing(NO_STEPS)])
     colours = colours_of(torch)
