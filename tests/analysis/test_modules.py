@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrometer.analysis.modules import ModulePlace, ModuleRow, ModuleTable, build_modules
+from pyrometer.record.operators import Operators, OperatorWindow
 from pyrometer.record.run import Run
 from pyrometer.record.torch_run import Module, TorchRun
 from pyrometer.record.values import ScopeNode, Strand, StrandParent
@@ -13,6 +14,7 @@ from tests.torch_runs import (
     KB,
     MS,
     TORCH_RUNS,
+    US,
     call,
     compiled_run,
     evaluation_run,
@@ -321,3 +323,54 @@ def test_a_place_walks_itself_and_what_is_below() -> None:
         (1, "model.fc2"),
         (1, "model.act"),
     ]
+
+
+def test_steps_looked_at_closely_count_where_their_calls_are() -> None:
+    step = {"forward": 4 * MS, "other": MS}
+    group = group_of("forward", "model", [step] * 40, backward_passes=0)
+    calls = main_strand(call("forward", None, 50, 200 * MS), call("model", 0, 50, 200 * MS))
+    window = OperatorWindow(
+        kind="forward",
+        label="model",
+        first_step=5,
+        steps=5,
+        total_ns=50 * MS,
+        covered_ns=0,
+        thread_covered_ns=0,
+        events=0,
+    )
+    torch = TorchRun(
+        torch_version="2.13.0",
+        groups=(group,),
+        calls=(calls,),
+        modules=(Module(name="model", kind="Net"),),
+        operators=Operators(asked_steps=5, left_out_steps=10, windows=(window,)),
+    )
+    (place,) = build_modules(torch).roots
+    assert place.per_step.calls == 1
+    assert place.per_step.forward_ns == 4 * MS
+
+
+def test_long_passes_among_those_timed_do_not_make_a_module_take_more_than_the_phase() -> None:
+    step = {"forward": 4 * MS, "backward": 3_500 * US, "other": MS}
+    group = group_of("training", "SGD", [step] * 100)
+    # Two passes were timed, and took twenty times as long as usual.
+    calls = main_strand(
+        call("forward", None, 100, 400 * MS),
+        call("model", 0, 100, 400 * MS),
+        call("backward", None, 100, 350 * MS),
+        call("model", 2, 2, 100 * MS),
+    )
+    torch = TorchRun(
+        torch_version="2.13.0",
+        groups=(group,),
+        calls=(calls,),
+        modules=(Module(name="model", kind="Net"),),
+        backward_passes=100,
+        timed_backward_passes=2,
+        timed_backward_ns=140 * MS,
+    )
+    (place,) = build_modules(torch).roots
+    assert place.per_step.backward_ns == pytest.approx(100 / 140 * 3.5 * MS)
+    assert place.share is not None
+    assert place.share < 1

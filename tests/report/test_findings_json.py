@@ -54,6 +54,7 @@ def test_a_finding_has_its_bound_its_class_and_its_priority() -> None:
         {
             "text": "compile the model, which makes few operators of many",
             "snippet": "model = torch.compile(model)",
+            "language": "python",
         }
     ]
     assert (last["gain"], last["priority"]) == (None, "LOW")

@@ -45,7 +45,7 @@ class LoaderResult:
     wait_ns_per_batch: float | None
     """What the program waited."""
     wait_share: float | None
-    """``wait_ns`` against the steps it was waited in; None where those are not known."""
+    """The waiting against the steps it was waited in; None where those are not known."""
     timed_batches: int
     work_ns_per_batch: float | None
     """Making a batch: ``fetch``, ``transform`` and ``collate`` make it up exactly."""
@@ -64,14 +64,14 @@ class LoaderResult:
 
 def build_loaders(loaders: Sequence[Loader], groups: Sequence[StepGroup]) -> tuple[LoaderResult, ...]:
     """Each loader with its verdict, in the order of the record."""
-    return tuple(_build_loader(loader, steps_ns=_steps_ns(loader, loaders, groups)) for loader in loaders)
+    return tuple(_build_loader(loader, fed=_fed(loader, loaders, groups)) for loader in loaders)
 
 
-def _steps_ns(loader: Loader, loaders: Sequence[Loader], groups: Sequence[StepGroup]) -> int | None:
-    """The time of the steps this loader's batches went into; None where that cannot be told."""
+def _fed(loader: Loader, loaders: Sequence[Loader], groups: Sequence[StepGroup]) -> "_Fed | None":
+    """The steps this loader's batches went into; None where that cannot be told."""
     fed = [group for group in groups if group.batches]
     if len(loaders) == 1:
-        return sum(group.total_ns for group in fed) or None
+        return _Fed.of(fed)
     if sum(_close(other.batches, loader.batches) for other in loaders) > 1:
         return None
     # Evaluation mostly has a loader of its own, and groups that train share one.
@@ -79,8 +79,22 @@ def _steps_ns(loader: Loader, loaders: Sequence[Loader], groups: Sequence[StepGr
     others = [group for group in fed if not group_trains(group)]
     for together in (training, others, *([group] for group in fed)):
         if _close(sum(group.batches for group in together), loader.batches):
-            return sum(group.total_ns for group in together) or None
+            return _Fed.of(together)
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fed:
+    """Steps that batches of a loader went into."""
+
+    total_ns: int
+    batches: int
+
+    @classmethod
+    def of(cls, groups: Sequence[StepGroup]) -> "_Fed | None":
+        total_ns = sum(group.total_ns for group in groups)
+        batches = sum(group.batches for group in groups)
+        return cls(total_ns=total_ns, batches=batches) if total_ns else None
 
 
 def _close(one: int, other: int) -> bool:
@@ -88,17 +102,21 @@ def _close(one: int, other: int) -> bool:
     return abs(one - other) <= max(2, 0.02 * max(one, other))
 
 
-def _build_loader(loader: Loader, *, steps_ns: int | None) -> LoaderResult:
+def _build_loader(loader: Loader, *, fed: _Fed | None) -> LoaderResult:
+    # Batches of steps that are in no group, as those whose operators were looked at, are not waited in these.
+    batches = loader.batches if fed is None else min(loader.batches, fed.batches)
+    steps_ns = None if fed is None else fed.total_ns
     timed = loader.timed_batches
     fetch_ns = None
     if loader.work_ns is not None:
         fetch_ns = max(loader.work_ns - (loader.collate_ns or 0) - (loader.transform_ns or 0), 0)
-    wait_share = per(loader.wait_ns, steps_ns)
+    wait_ns = per(loader.wait_ns, loader.batches)
+    wait_share = per(None if wait_ns is None else wait_ns * batches, steps_ns)
     ready_share = per(loader.ready_batches, loader.batches)
     work_ns = per(loader.work_ns, timed)
     busy_share = None
     if loader.workers and work_ns is not None and steps_ns:
-        busy_share = min(work_ns * loader.batches / (loader.workers * steps_ns), 1.0)
+        busy_share = min(work_ns * batches / (loader.workers * steps_ns), 1.0)
     return LoaderResult(
         name=loader.name,
         workers=loader.workers,

@@ -16,6 +16,7 @@ from pyrometer.record.torch_run import (
     PHASES,
     RECOMPUTED_FORWARD,
     Module,
+    StepGroup,
     TorchRun,
 )
 from pyrometer.stats.rates import per
@@ -227,10 +228,14 @@ class PerStep:
     """How to spread the time of modules over the steps it was spent in."""
 
     steps: int
+    """Those that were recorded."""
+    called_steps: int
+    """Those in which modules were counted: also the ones slowed by looking at their operators."""
     step_ns: float | None
     counts_without_gradients: bool
     """Whether forward passes without gradients are part of those steps."""
-    backward_passes: int
+    backward_ns: float
+    """What one step of those takes in its backward phase, for each nanosecond of the timed passes."""
     timed_backward_passes: int
 
     def ns(self, forward_ns: int, without_gradients_ns: int, backward_ns: int, recomputed_ns: int) -> float:
@@ -238,9 +243,7 @@ class PerStep:
         all_ns: float = forward_ns + recomputed_ns
         if self.counts_without_gradients:
             all_ns += without_gradients_ns
-        if self.timed_backward_passes:
-            all_ns += backward_ns * self.backward_passes / self.timed_backward_passes
-        return per(all_ns, self.steps) or 0.0
+        return (per(all_ns, self.called_steps) or 0.0) + backward_ns * self.backward_ns
 
     def figures(
         self, forward: PassFigures, without: PassFigures, backward: PassFigures, recomputed: PassFigures
@@ -250,12 +253,12 @@ class PerStep:
         timed = self.timed_backward_passes > 0
         known = [figures.allocated_bytes for figures in ahead if figures.allocated_bytes is not None]
         return StepFigures(
-            calls=per(sum(figures.calls for figures in ahead), self.steps) or 0.0,
-            forward_ns=per(sum(figures.total_ns for figures in ahead), self.steps) or 0.0,
-            forward_self_ns=per(sum(figures.self_ns for figures in ahead), self.steps) or 0.0,
+            calls=per(sum(figures.calls for figures in ahead), self.called_steps) or 0.0,
+            forward_ns=per(sum(figures.total_ns for figures in ahead), self.called_steps) or 0.0,
+            forward_self_ns=per(sum(figures.self_ns for figures in ahead), self.called_steps) or 0.0,
             backward_ns=self.ns(0, 0, backward.total_ns, 0) if timed else None,
             backward_self_ns=self.ns(0, 0, backward.self_ns, 0) if timed else None,
-            allocated_bytes=per(sum(known), self.steps) if known else None,
+            allocated_bytes=per(sum(known), self.called_steps) if known else None,
         )
 
 
@@ -267,11 +270,35 @@ def per_step_of(torch: TorchRun) -> PerStep:
     steps = sum(group.steps for group in groups)
     return PerStep(
         steps=steps,
+        called_steps=steps + _looked_at_closely(torch, groups),
+        backward_ns=_backward_of_a_step(torch, groups, steps),
         step_ns=per(sum(group.total_ns for group in groups), steps),
         counts_without_gradients=len(groups) == sum(1 for group in torch.groups if group.steps),
-        backward_passes=torch.backward_passes,
         timed_backward_passes=torch.timed_backward_passes,
     )
+
+
+def _looked_at_closely(torch: TorchRun, groups: Sequence[StepGroup]) -> int:
+    """Steps of these groups that are in no group, because looking at their operators slowed them."""
+    if torch.operators is None or not torch.operators.windows:
+        return 0
+    labels = {group.label for group in groups}
+    here = sum(window.label in labels for window in torch.operators.windows)
+    return round(torch.operators.left_out_steps * here / len(torch.operators.windows))
+
+
+def _backward_of_a_step(torch: TorchRun, groups: Sequence[StepGroup], steps: int) -> float:
+    """What a step has of its backward phase for each nanosecond of the timed passes.
+
+    By the phase itself, and not by the number of passes: a few chosen at random may well be long ones.
+    """
+    phase_ns = sum(
+        group.phase_ns[group.phases.index("backward")] for group in groups if "backward" in group.phases
+    )
+    if phase_ns and torch.timed_backward_ns:
+        return phase_ns / torch.timed_backward_ns / steps
+    passes = per(torch.backward_passes, torch.timed_backward_passes)
+    return (per(passes, steps) or 0.0) if passes is not None else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +311,7 @@ class StepFigures:
     """With what the backward pass computed once more (activation checkpointing)."""
     forward_self_ns: float
     backward_ns: float | None
-    """Scaled from the timed passes to all; None when none was timed."""
+    """Its part of the timed passes, of the backward phase; None when none was timed."""
     backward_self_ns: float | None
     allocated_bytes: float | None
     """In its forward calls."""

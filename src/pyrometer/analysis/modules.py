@@ -76,8 +76,8 @@ class ModuleRow:
     """Averages over the timed backward passes; None when there were none."""
     backward_self_ns_per_pass: float | None
     ns_per_step: float
-    """Forward, backward and recomputed in one step of ``ModuleTable.steps``; backward is scaled from
-    the timed passes to all."""
+    """Forward, backward and recomputed in one step of ``ModuleTable.steps``; of the backward phase
+    it has the part that it had of the timed passes."""
     self_ns_per_step: float
     share: float | None
     """``ns_per_step`` against the mean step; None without steps."""

@@ -76,7 +76,7 @@ class OperatorResults:
 
     asked_steps: int
     left_out_steps: int
-    """Steps that were slowed by looking, and are in no other figure."""
+    """Steps that were slowed by looking, and are in no group of steps; averages of modules hold them."""
     reason: str | None
     """Why there is no window."""
     windows: tuple[OperatorTable, ...]

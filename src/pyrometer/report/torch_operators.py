@@ -159,7 +159,10 @@ def _notes(window: OperatorTable, operators: OperatorResults, style: Style) -> I
         yield "FLOPs by torch's formulas, and input bytes, from the inputs of one step before the window."
     if operators.left_out_steps:
         left_out = format_count(operators.left_out_steps, "step")
-        yield f"{sentence(left_out)} slowed by looking so closely are in no other figure of this report."
+        yield (
+            f"{sentence(left_out)} slowed by looking so closely are in no figure of steps and phases; "
+            "averages of modules hold them."
+        )
 
 
 def _calls(calls: float) -> str:
