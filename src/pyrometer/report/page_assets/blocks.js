@@ -125,7 +125,7 @@ function showDownloads(block) {
   const list = element("ul", { class: "files" });
   const save = (table) => {
     const block = blocksOf(table.view).find((one) => one.type === "grid" && one.key === table.key);
-    downloadCsv(table.key, new Grid(block).rows());
+    downloadCsv(table.key, new Rows(block).rows());
   };
   for (const table of block.tables) {
     list.append(element("li", {}, button(`${table.key}.csv`, { onclick: () => save(table) }), ` ${grouped(String(table.rows))} rows`));

@@ -43,7 +43,7 @@ class Chart {
     });
     this.svg = drawn("svg", { "aria-hidden": "true", height });
     this.holder.append(this.svg, this.tip, this.said);
-    requestAnimationFrame(() => (this.redraw = drawnToFit(this.holder, (width) => this.draw(width))));
+    requestAnimationFrame(() => drawnToFit(this.holder, (width) => this.draw(width)));
     this.draw(960);
   }
 

@@ -5,7 +5,6 @@ const FRAME_HEIGHT = 20;
 const MOST_LEVELS = 300;
 const NARROWEST = 0.7;
 const MET = 7;
-const flames = [];
 
 // Nodes in the order they are made, each parent before its children; node 0 is all.
 class FrameNodes {
@@ -48,7 +47,6 @@ class Flame {
     this.make();
     this.use("all");
     this.again = drawnToFit(this.stage, (width) => this.draw(width));
-    flames.push(this);
   }
 
   // Trees: of all, or with the group as the outermost frame.

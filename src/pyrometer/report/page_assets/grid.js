@@ -5,7 +5,6 @@ const ROW_HEIGHT = 30;
 const MOST_ROWS_AT_ONCE = 200;
 const MOST_PRINTED = 100;
 const COLUMN_WIDTHS = { text: 128, share: 68, duration: 82, bytes: 84, count: 82, flops: 74 };
-const UNITS_IN_FILES = { duration: "ns", bytes: "bytes", share: "fraction" };
 const grids = [];
 
 class Grid extends Rows {
@@ -298,26 +297,6 @@ class Grid extends Rows {
     this.printing = printing;
     this.first = -1;
     this.draw();
-  }
-
-  rows() {
-    const headings = this.block.columns.map((column) => {
-      const unit = UNITS_IN_FILES[column.unit];
-      return (column.spelled || column.heading) + (unit ? ` (${unit})` : "");
-    });
-    const listed = this.isTree || this.query ? this.everything() : this.visible;
-    return [
-      [this.block.heading, ...(this.isTree ? ["depth"] : []), ...headings],
-      ...listed.map((row) => [
-        this.fullNames[row],
-        ...(this.isTree ? [this.depths[row]] : []),
-        ...this.block.columns.map((column) => column.values[row]),
-      ]),
-    ];
-  }
-
-  everything() {
-    return Array.from({ length: this.count }, (_, row) => row).filter((row) => !this.kept || this.kept.has(row));
   }
 
   save() {

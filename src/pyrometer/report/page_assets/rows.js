@@ -1,6 +1,7 @@
 // Rows of a table or a tree: in what order, and which of them are open or found.
 
 const OPENED_AT_FIRST = 40;
+const UNITS_IN_FILES = { duration: "ns", bytes: "bytes", share: "fraction" };
 
 class Rows {
   constructor(block) {
@@ -104,5 +105,26 @@ class Rows {
 
   isOpen(row) {
     return this.opened.has(row) || (this.kept !== null && this.below(row).some((child) => this.kept.has(child)));
+  }
+
+  // As they stand in a file, with the columns' headings first.
+  rows() {
+    const headings = this.block.columns.map((column) => {
+      const unit = UNITS_IN_FILES[column.unit];
+      return (column.spelled || column.heading) + (unit ? ` (${unit})` : "");
+    });
+    const listed = this.isTree || this.query ? this.everything() : this.list();
+    return [
+      [this.block.heading, ...(this.isTree ? ["depth"] : []), ...headings],
+      ...listed.map((row) => [
+        this.fullNames[row],
+        ...(this.isTree ? [this.depths[row]] : []),
+        ...this.block.columns.map((column) => column.values[row]),
+      ]),
+    ];
+  }
+
+  everything() {
+    return Array.from({ length: this.count }, (_, row) => row).filter((row) => !this.kept || this.kept.has(row));
   }
 }
