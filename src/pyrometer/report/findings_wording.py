@@ -1,6 +1,6 @@
 """The sentences about findings. Names from the run stay as they are: a renderer cleans them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.findings.model import (
     Evidence,
@@ -16,7 +16,6 @@ from pyrometer.report.torch_wording import sentence, short
 from pyrometer.units import format_bytes, format_count, format_duration
 
 NOTHING_FOUND = "Nothing was found that is worth changing."
-NOT_BOUNDED = "not bounded"
 
 _MOST_CAUSES = 3
 
@@ -141,13 +140,3 @@ def describe_not_shown(number: int) -> Iterator[str]:
     """How many findings there are beyond those."""
     if number:
         yield f"{format_count(number, 'more finding')} not shown."
-
-
-def largest_speedup(found: Iterable[Finding]) -> float | None:
-    """The most that one change could gain, as a speed-up of a step, a token or the run."""
-    speedups = [
-        finding.gain.speedup
-        for finding in found
-        if finding.gain is not None and finding.gain.of is not GainOf.MEMORY
-    ]
-    return max((speedup for speedup in speedups if speedup is not None), default=None)
