@@ -114,7 +114,29 @@ def test_a_run_too_large_to_be_read_back_is_not_written(
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert refusal(tmp_path / "no.json") == f"{tmp_path / 'no.json'}: there is no such file"
-    assert refusal(tmp_path) == f"{tmp_path / 'run.json'}: there is no such file"
+
+
+def test_a_folder_without_a_run_is_called_that(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == (
+        f"{tmp_path}: the folder holds no run.json; name a run file, or the folder of a run"
+    )
+
+
+@pytest.mark.parametrize("content", [b"<!doctype html>", b"import torch\n", b"%PDF-1.7", b"PK\x03\x04"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_of_another_kind_is_no_damaged_run(tmp_path: Path, content: bytes, packed: bool) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert refusal(path) == (
+        f"{path}: not a run file; name the .json or .json.gz that pyrometer run wrote, or its folder"
+    )
+
+
+def test_a_damaged_run_is_not_taken_for_a_file_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b'  {"format": NaN}')
+    assert refusal(tmp_path).endswith("not JSON: invalid character (at byte 13)")
+    (tmp_path / "run.json").write_bytes(b"\n")
+    assert refusal(tmp_path).endswith("the file is empty")
 
 
 def test_a_named_pipe_is_refused_without_waiting_for_a_writer(tmp_path: Path) -> None:

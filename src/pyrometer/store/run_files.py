@@ -22,6 +22,8 @@ MAX_UNPACKED_BYTES = 256 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _FILE_ENDINGS = (".json", ".json.gz")
 _SCRIPT_NAME_LENGTH = 80
+_NO_RUN_FILE = "not a run file; name the .json or .json.gz that pyrometer run wrote, or its folder"
+_NO_RUN_IN_FOLDER = f"the folder holds no {RUN_FILE_NAME}; name a run file, or the folder of a run"
 
 
 def write_run(run: Run, path: Path) -> None:
@@ -51,6 +53,7 @@ def read_run(path: Path) -> Run:
     Anything else gives one ``RunFileError`` that names the file: other content, a file that is
     too large, packed or unpacked, and whatever is not a regular file.
     """
+    named = path
     try:
         if path.is_dir():
             path = path / RUN_FILE_NAME
@@ -58,10 +61,18 @@ def read_run(path: Path) -> Run:
         if data.startswith(_GZIP_MAGIC):
             data = _unpack(data, path)
     except FileNotFoundError:
-        raise RunFileError("there is no such file", path=path) from None
+        problem = "there is no such file" if path == named else _NO_RUN_IN_FOLDER
+        raise RunFileError(problem, path=named) from None
     except (OSError, ValueError) as error:
         raise RunFileError(f"cannot be read: {reason_of(error)}", path=path) from error
+    if _is_no_json(data):
+        raise RunFileError(_NO_RUN_FILE, path=path)
     return decode_run(data, path=str(path))
+
+
+def _is_no_json(data: bytes) -> bool:
+    """Whether it is something else altogether, as a program or a page is, and not a damaged run."""
+    return data[:1_000].lstrip()[:1] not in {b"", b"{", b"["}
 
 
 def default_run_path(folder: Path, script_name: str, started_at: datetime, pid: int) -> Path:
@@ -159,8 +170,10 @@ def _refuse_unless_a_run(path: Path) -> None:
     try:
         read_run(path)
     except RunFileError as error:
+        # What to do about reading it is no advice here.
+        reason = error.problem.partition(";")[0]
         raise UsageError(
-            f"{path} exists and is not a run that could be replaced ({error.problem}); "
+            f"{path} exists and is not a run that could be replaced ({reason}); "
             "name another file, or remove this one"
         ) from error
 
