@@ -690,3 +690,13 @@ def test_runs_without_time_or_memory_are_looked_at_all_the_same(damage: Callable
 def test_the_docs_name_every_kind() -> None:
     page = (Path(__file__).parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
     assert [kind.value for kind in FindingKind if f"`{kind.value}`" not in page] == []
+
+
+def test_a_machine_that_was_busy_with_others_is_minded_in_the_verdict() -> None:
+    stacks = (Seen(stack="<module>:5;Linear.forward", native=500, waiting=500, call=(0, 1)),)
+    assert "Mind: in 42.5 % of a step its thread was to compute" not in found_in(run_with()).verdict
+    group = steps_with(forward=8_500 * US, backward=0)
+    assert (
+        "Mind: in 42.5 % of a step its thread was to compute"
+        in found_in(sampled(*stacks, group=group)).verdict
+    )

@@ -13,7 +13,7 @@ from pyrometer.analysis.findings.drafting import (
     main_group_of,
 )
 from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place
-from pyrometer.analysis.frame_tree import NOTHING, Parts
+from pyrometer.analysis.frame_tree import NOTHING, FrameKind, Parts
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.outside_phases import OutsideCall
 from pyrometer.analysis.sample_results import SampleResults, find_phases
@@ -50,9 +50,13 @@ _NOT_SAVING = frozenset({"load", "_load", "_legacy_load", "loads"})
 
 
 def between_ns(observed: Observed) -> int:
-    """What steps have in no phase, those of the warm-up too."""
-    groups = () if observed.run.torch is None else observed.run.torch.groups
-    return sum(group.phase_ns[group.phases.index(OTHER)] for group in groups if OTHER in group.phases)
+    """What steps have in no phase, those of the warm-up too, and as much for each one looked at closely."""
+    torch = observed.run.torch
+    groups = () if torch is None else torch.groups
+    between = sum(group.phase_ns[group.phases.index(OTHER)] for group in groups if OTHER in group.phases)
+    steps = sum(group.steps for group in groups)
+    closely = 0 if torch is None or torch.operators is None else torch.operators.left_out_steps
+    return round(between * (steps + closely) / steps) if steps else between
 
 
 def find_outside_phases(observed: Observed) -> Answer:
@@ -91,10 +95,13 @@ def find_outside_phases(observed: Observed) -> Answer:
 
 
 def _calls_in_the_loop(observed: Observed) -> list[OutsideCall]:
-    """What is called there, most time first; a call with more time than steps have there is from before."""
+    """The program's own functions called there, most time first.
+
+    One with more time than steps have there is from before the loop, and libraries are set up there too.
+    """
     calls = () if observed.samples is None else observed.samples.outside_phases
     most_ns = SAMPLED_BEYOND * between_ns(observed)
-    return [call for call in calls if call.frame.file and call.parts.wall_ns <= most_ns]
+    return [call for call in calls if call.frame.kind is FrameKind.OWN and call.parts.wall_ns <= most_ns]
 
 
 def _where(call: OutsideCall) -> Evidence:

@@ -1,6 +1,6 @@
 """All findings of a run, ranked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pyrometer.analysis.findings import (
@@ -13,7 +13,7 @@ from pyrometer.analysis.findings import (
     steps,
     training,
 )
-from pyrometer.analysis.findings.drafting import Answer, Finder, Missing
+from pyrometer.analysis.findings.drafting import Answer, Finder, Missing, main_group_of
 from pyrometer.analysis.findings.model import (
     MOST_FINDINGS,
     Finding,
@@ -57,6 +57,7 @@ FINDERS: dict[FindingKind, Finder] = {
 }
 
 
+BUSY_MACHINE_SHARE = 0.3
 OF_TORCH = frozenset(FindingKind) - {
     FindingKind.GARBAGE_COLLECTION,
     FindingKind.MEMORY_GROWTH,
@@ -91,8 +92,24 @@ def find(observed: Observed) -> Findings:
             *memory.find_memory_strengths(observed),
             *machine_limits.find_roof_strengths(observed),
         ),
-        verdict=_verdict(ranked, looked_for=len(FINDERS) - len(missing), missing=len(missing)),
+        verdict=" ".join(
+            (
+                _verdict(ranked, looked_for=len(FINDERS) - len(missing), missing=len(missing)),
+                *_caveat(observed),
+            )
+        ),
     )
+
+
+def _caveat(observed: Observed) -> Iterator[str]:
+    """That the machine was busy with something else, where times say more of that than of the program."""
+    main = main_group_of(observed)
+    waiting = None if isinstance(main, Missing) else training.waiting_while_computing(observed, main)
+    if waiting is not None and waiting >= BUSY_MACHINE_SHARE:
+        yield (
+            f"Mind: in {format_share(waiting)} of a step its thread was to compute and had no core, or waited "
+            "for other threads."
+        )
 
 
 def rank(found: Iterable[Finding]) -> tuple[Finding, ...]:

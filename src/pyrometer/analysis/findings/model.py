@@ -217,7 +217,7 @@ class Findings:
     strengths: tuple[Strength, ...]
     """What is efficient already."""
     verdict: str
-    """The run in one sentence, with its full stop."""
+    """The run in one sentence, with its full stop; and another where the machine was busy with others."""
 
 
 def gain_class_of(share: float) -> GainClass:

@@ -383,8 +383,8 @@ def _fixed_cost_found(fit: _FixedCost, main: GroupResult) -> Answer:
             FindingKind.SMALL_BATCH,
             f"a batch of {fit.large:,} is far from where more samples cost more time",
             Evidence(
-                text=f"a step of {fit.small:,} samples computes for {format_duration(fit.small_ns)} and one "
-                f"of {fit.large:,} for {format_duration(fit.large_ns)} (medians of "
+                text=f"a step of {format_count(fit.small, 'sample')} computes for "
+                f"{format_duration(fit.small_ns)} and one of {fit.large:,} for {format_duration(fit.large_ns)} (medians of "
                 f"{format_count(fit.steps, 'step')})",
                 see=See.PHASES,
             ),
