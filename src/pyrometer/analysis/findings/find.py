@@ -107,8 +107,8 @@ def _caveat(observed: Observed) -> Iterator[str]:
     waiting = None if isinstance(main, Missing) else training.waiting_while_computing(observed, main)
     if waiting is not None and waiting >= BUSY_MACHINE_SHARE:
         yield (
-            f"Mind: in {format_share(waiting)} of a step its thread was to compute and had no core, or waited "
-            "for other threads."
+            f"Mind: in {format_share(waiting)} of a step its thread was to compute and had no core, or "
+            "waited for other threads."
         )
 
 

@@ -384,8 +384,8 @@ def _fixed_cost_found(fit: _FixedCost, main: GroupResult) -> Answer:
             f"a batch of {fit.large:,} is far from where more samples cost more time",
             Evidence(
                 text=f"a step of {format_count(fit.small, 'sample')} computes for "
-                f"{format_duration(fit.small_ns)} and one of {fit.large:,} for {format_duration(fit.large_ns)} (medians of "
-                f"{format_count(fit.steps, 'step')})",
+                f"{format_duration(fit.small_ns)} and one of {fit.large:,} for "
+                f"{format_duration(fit.large_ns)} (medians of {format_count(fit.steps, 'step')})",
                 see=See.PHASES,
             ),
             Evidence(
