@@ -3,13 +3,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from pyrometer.analysis.observed import observe
 from pyrometer.analysis.results import build_results
 from pyrometer.record.run import Run
 from pyrometer.report import render_json, torch_json
-from tests.torch_runs import TORCH_RUNS, generation_run, gpu_run, marked_run, no_steps_run, training_run
+from tests.report.sample_runs import MS, main_strand
+from tests.torch_runs import TORCH_RUNS, call, generation_run, gpu_run, marked_run, no_steps_run, training_run
 
 GOLDEN_RUNS = (
     "training", "evaluation", "generation-cached", "workers-slow", "no-steps", "compiled", "gpu", "operators",
@@ -32,6 +34,16 @@ def test_the_json_report_of_torch_work_looks_as_agreed(
     check_golden(
         f"{name}.json", json.dumps({key: content[key] for key in ("torch", "memory")}, indent=2) + "\n"
     )
+
+
+def test_modules_may_be_deeper_than_the_stack_of_python() -> None:
+    run = training_run()
+    assert run.torch is not None
+    layers = (call(f"layer_{depth}", depth, 1, MS) for depth in range(2_000))
+    calls = (main_strand(call("forward", None, 1, MS), *layers),)
+    deep = msgspec.structs.replace(run, torch=msgspec.structs.replace(run.torch, calls=calls))
+    tree = read(deep)["torch"]["modules"]["tree"]
+    assert [place["depth"] for place in tree] == list(range(2_000))
 
 
 def test_a_run_that_was_observed_has_the_same_json_and_is_not_worked_out_again() -> None:

@@ -99,12 +99,18 @@ _NAMES: dict[type, tuple[str, ...]] = {}
 
 def torch_content(torch: TorchResults) -> dict[str, Any]:
     """The ``torch`` section."""
-    content: dict[str, Any] = _fields(torch, leave_out=("main",))
-    content["main_group"] = None if torch.main is None else torch.groups.index(torch.main)
-    content["groups"] = [_group(group) for group in torch.groups]
-    content["strengths"] = [{**_fields(strength), "text": strength.text} for strength in torch.strengths]
-    content["modules"] = _modules(torch.modules)
-    return content
+    laid_out = {
+        "groups": [_group(group) for group in torch.groups],
+        "strengths": [{**_fields(strength), "text": strength.text} for strength in torch.strengths],
+        "modules": _modules(torch.modules),
+    }
+    # Not all fields first: modules within modules can be deeper than Python's stack.
+    content = {
+        name: laid_out[name] if name in laid_out else as_json(getattr(torch, name))
+        for name in _names_of(torch)
+        if name != "main"
+    }
+    return {**content, "main_group": None if torch.main is None else torch.groups.index(torch.main)}
 
 
 def as_json(value: Any) -> Any:
