@@ -112,7 +112,7 @@ def test_a_range_has_its_unit_once_unless_its_ends_have_others() -> None:
 
 def test_the_improvement_gives_way_first() -> None:
     settings: dict[str, object] = {"throughput": "+200..300%", "peak_host_memory": "<1 GiB"}
-    headings = [rows_on_a_terminal(settings, width)[0].split() for width in (90, 80, 50)]
+    headings = [rows_on_a_terminal(settings, width)[0].split() for width in (90, 80, 60)]
     assert headings == [
         ["target", "current", "target", "improvement", "met"],
         ["target", "current", "target", "met"],
