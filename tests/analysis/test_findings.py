@@ -23,6 +23,7 @@ from pyrometer.analysis.observed import observe
 from pyrometer.record.garbage import GarbageCollections, GarbageGeneration, GarbagePause
 from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Use
 from pyrometer.record.run import Memory, Program, Run
+from pyrometer.record.samples import Function
 from pyrometer.record.torch_run import (
     Compilation,
     Generation,
@@ -700,3 +701,29 @@ def test_a_machine_that_was_busy_with_others_is_minded_in_the_verdict() -> None:
         "Mind: in 42.5 % of a step its thread was to compute"
         in found_in(sampled(*stacks, group=group)).verdict
     )
+
+
+TORCH_SAVE = "/opt/venv/lib/python3.11/site-packages/torch/serialization.py"
+
+
+@pytest.mark.parametrize(("name", "found"), [("save", True), ("load", False), ("persistent_load", False)])
+def test_saving_between_steps_holds_up_the_loop_and_loading_does_not(name: str, found: bool) -> None:
+    run = sampled(
+        Seen(stack=f"<module>:3;{name}:12", native=100, waiting=400),
+        Seen(stack="<module>:5", native=500, call=(0, 1)),
+        group=steps_with(other=6 * MS),
+    )
+    assert run.samples is not None
+    functions = tuple(
+        Function(name, TORCH_SAVE, 900) if function.name == name else function
+        for function in run.samples.functions
+    )
+    run = msgspec.structs.replace(run, samples=msgspec.structs.replace(run.samples, functions=functions))
+    findings = found_in(run)
+    if not found:
+        assert FindingKind.STALLS in findings.clear
+        return
+    stall = one(findings, FindingKind.STALLS)
+    assert stall.what == "torch.save holds up the loop"
+    assert stall.place.function == "<module> (/home/ada/train.py:3)"
+    assert stall.duration_ns == 500 * MS

@@ -31,7 +31,6 @@ IN_THE_LOOP = 0.5
 """Of what is saved and logged, so much must lie between steps: a last save at the end is no stall."""
 
 _STALLING = {
-    "/torch/serialization.py": "torch.save",
     "/torch/utils/tensorboard/": "TensorBoard",
     "/tensorboard/": "TensorBoard",
     "/tensorboardX/": "TensorBoard",
@@ -39,14 +38,17 @@ _STALLING = {
     "/mlflow/": "mlflow",
     "/logging/__init__.py": "logging",
     "/logging/handlers.py": "logging",
-    "/json/__init__.py": "json",
-    "/json/encoder.py": "json",
-    "/csv.py": "csv",
-    "/safetensors/": "safetensors",
     "/tqdm/": "tqdm",
     "/rich/": "rich",
 }
-_NOT_SAVING = frozenset({"load", "_load", "_legacy_load", "loads"})
+"""Libraries that show and log, by a part of their path."""
+_SAVING = {
+    ("/torch/serialization.py", "save"): "torch.save",
+    ("/safetensors/torch.py", "save_file"): "safetensors",
+    ("/json/__init__.py", "dump"): "json",
+    ("/json/__init__.py", "dumps"): "json",
+}
+"""Functions that save, of libraries that load as well."""
 
 
 def between_ns(observed: Observed) -> int:
@@ -240,6 +242,9 @@ def _outermost_calls(recorded: StackSamples, places: CodePlaces) -> list[tuple[s
 
 def _library(function: Function, places: CodePlaces) -> str | None:
     # A program of one's own may well live in a folder named like a library.
-    if function.name in _NOT_SAVING or places.origin(function.file) is Origin.OWN:
+    if places.origin(function.file) is Origin.OWN:
         return None
-    return next((name for part, name in _STALLING.items() if part in function.file), None)
+    for (part, name), library in _SAVING.items():
+        if function.name == name and function.file.endswith(part):
+            return library
+    return next((library for part, library in _STALLING.items() if part in function.file), None)
