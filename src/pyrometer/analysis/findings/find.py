@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pyrometer.analysis.findings import (
+    batches,
     between_steps,
     loading,
     machine_limits,
@@ -41,7 +42,7 @@ FINDERS: dict[FindingKind, Finder] = {
     FindingKind.COPIES: operators.find_copies,
     FindingKind.DOUBLE_PRECISION: training.find_double_precision,
     FindingKind.TOO_MANY_THREADS: training.find_too_many_threads,
-    FindingKind.SMALL_BATCH: steps.find_small_batch,
+    FindingKind.SMALL_BATCH: batches.find_small_batch,
     FindingKind.GARBAGE_COLLECTION: memory.find_collections,
     FindingKind.MEMORY_GROWTH: memory.find_growth,
     FindingKind.LONG_TAIL: steps.find_long_tail,
