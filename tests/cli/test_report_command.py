@@ -202,7 +202,9 @@ def test_the_page_beside_the_run_is_made_for_the_asking() -> None:
 
 def test_the_report_is_kept_beside_the_run_for_the_asking() -> None:
     write_run(training_run(), Path("a-run/run.json"))
-    assert report_of("a-run", "--keep", "--level", "standard") == render_terminal(training_run())
+    result = invoke("a-run", "--keep", "--level", "standard")
+    assert result.stdout == render_terminal(training_run())
+    assert result.stderr == "report kept in a-run/profile-report.md\n"
     kept = Path("a-run/profile-report.md").read_text()
     assert kept == render_markdown(training_run(), level=Level.STANDARD)
 

@@ -63,6 +63,7 @@ def make_reports(shown: Shown, wanted: Wanted) -> None:
     if wanted.keep:
         kept = beside(shown.run_path, FILE_NAMES[shown.level])
         write_to(kept, shown, Format.MARKDOWN, roofline=wanted.roofline)
+        _say(f"report kept in {kept}", quiet=wanted.quiet)
     if wanted.html or wanted.open_page:
         write_page(shown, open_it=wanted.open_page, quiet=wanted.quiet)
 
