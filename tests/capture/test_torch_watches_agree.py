@@ -235,6 +235,7 @@ def without_close_ups(run: TorchRun) -> TorchRun:
     unmeasured = {
         "measured_calls": 0,
         "input_bytes": None,
+        "input_dtype": None,
         "output_bytes": None,
         "flops": None,
         "gradient_products": None,
