@@ -1,8 +1,9 @@
 """The files that ``pyrometer report`` writes: reports, flame graphs, stacks for other tools."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
@@ -26,8 +27,8 @@ class StackFiles:
 
     def with_file(self, name: str, file: Path) -> "StackFiles":
         """These, and the format of this name to that file."""
-        paths = {field: getattr(self, field) for field in ("flamegraph", "collapsed", "speedscope", "pprof")}
-        return StackFiles(weight=self.weight, **{**paths, name: file})
+        changes: dict[str, Any] = {name: file}
+        return replace(self, **changes)
 
     def __bool__(self) -> bool:
         return any((self.flamegraph, self.collapsed, self.speedscope, self.pprof))

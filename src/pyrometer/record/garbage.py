@@ -64,6 +64,11 @@ class GarbageCollections(Value, frozen=True, kw_only=True):
         return sum(generation.timed_collections for generation in self.generations)
 
     @property
+    def max_ns(self) -> int:
+        """The longest that was timed, of all generations."""
+        return max(generation.max_ns for generation in self.generations)
+
+    @property
     def total_ns(self) -> int:
         """What the timed ones took, of all generations."""
         return sum(generation.total_ns for generation in self.generations)

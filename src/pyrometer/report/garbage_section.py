@@ -39,10 +39,9 @@ def _in_a_line(garbage: GarbageCollections, profiled_ns: int) -> str:
     if not garbage.collections:
         return "No collection ran."
     share = f" ({format_share(garbage.total_ns / profiled_ns)} of the time profiled)" if profiled_ns else ""
-    longest_ns = max(generation.max_ns for generation in garbage.generations)
     return (
         f"{format_count(garbage.collections, 'collection')} took {format_duration(garbage.total_ns)} in all"
-        f"{share}, the longest {format_duration(longest_ns)}."
+        f"{share}, the longest {format_duration(garbage.max_ns)}."
     )
 
 

@@ -12,7 +12,7 @@ from pyrometer.analysis.findings.drafting import (
     finding,
     main_group_of,
 )
-from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place
+from pyrometer.analysis.findings.model import Evidence, FindingKind, GainOf, Place, function_place
 from pyrometer.analysis.frame_tree import NOTHING, FrameKind, Parts
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.outside_phases import OutsideCall
@@ -87,7 +87,7 @@ def find_outside_phases(observed: Observed) -> Answer:
             place=Place(
                 group=main.label,
                 phase=OTHER,
-                function=None if first is None else f"{first.name} ({first.file}:{first.first_line})",
+                function=None if first is None else function_place(first.name, first.file, first.first_line),
             ),
             share=other.share,
             duration_ns=other.mean_ns,
@@ -212,7 +212,7 @@ def _time_by_library(samples: SampleResults, program: Program) -> dict[str, tupl
         parent = recorded.nodes[node].parent
         if parent is not None:
             function, line = recorded.functions[recorded.nodes[parent].function], recorded.nodes[parent].line
-            place = f"{function.name} ({function.file}:{line or function.first_line})"
+            place = function_place(function.name, function.file, line or function.first_line)
             callers.setdefault(name, Counter())[place] += seen.wall_ns
     return {
         name: (parts, callers[name].most_common(1)[0][0] if name in callers else None)

@@ -82,7 +82,6 @@ def finding(
     size_bytes: float | None = None,
     gain: Gain | None = None,
     remedies: tuple[Remedy, ...] = (),
-    only_these_remedies: bool = False,
     risk: Risk | None = None,
 ) -> Finding:
     """A finding with what is always said of its kind; ``remedies`` that fit this program come first."""
@@ -98,7 +97,7 @@ def finding(
         gain=gain,
         evidence=evidence,
         causes=advice.causes,
-        remedies=remedies if only_these_remedies else (*remedies, *advice.remedies),
+        remedies=(*remedies, *advice.remedies),
         effort=advice.effort,
         risk=advice.risk if risk is None else risk,
         knob=advice.knob,

@@ -116,10 +116,10 @@ def _caveat(observed: Observed) -> Iterator[str]:
 def rank(found: Iterable[Finding]) -> tuple[Finding, ...]:
     """The largest possible gain first; time before memory where alike, those without a bound last."""
 
-    def place(one: Finding) -> tuple[bool, float, bool, int]:
+    def place(one: Finding) -> tuple[bool, float, bool]:
         gain = one.gain
         is_memory = gain is not None and gain.of is GainOf.MEMORY
-        return gain is None, 0.0 if gain is None else -gain.share, is_memory, list(FINDERS).index(one.kind)
+        return gain is None, 0.0 if gain is None else -gain.share, is_memory
 
     ordered = sorted(found, key=place)
     return tuple(replace(one, rank=number) for number, one in enumerate(ordered, start=1))

@@ -130,18 +130,21 @@ def find_strided_access(observed: Observed) -> Answer:
     misses = tuple(_simulated_misses(observed))
     if isinstance(main, Missing):
         return main
-    if isinstance(roofline, Missing) or roofline.roofs is None:
-        return misses or (roofline if isinstance(roofline, Missing) else Missing(reason=NO_LIMITS))
+    if isinstance(roofline, Missing):
+        return misses or roofline
     off_core = waiting_while_computing(observed, main)
     if not misses and off_core is not None and off_core >= OFF_CORE_SHARE:
         return Missing(
             reason=f"in {format_share(off_core)} of the step its thread computed without a core: something "
             "else used the machine, and bandwidth says nothing then"
         )
+    # Modules that read rows by their numbers: of others that are slow something else is the reason.
+    modules = () if observed.run.torch is None else observed.run.torch.modules
+    look_up = {module.name for module in modules if module.kind in LOOKED_UP}
     slow = [
         (placed, share)
         for placed, share in _modules_of_a_step(roofline, observed)
-        if placed.bound is Bound.NEITHER and _looks_up(placed, observed) and _from_memory(placed)
+        if placed.bound is Bound.NEITHER and placed.work.name in look_up and _from_memory(placed)
     ]
     if sum(share for _, share in slow) < STRIDED_SHARE:
         return misses
@@ -168,12 +171,6 @@ def _strided(slow: Sequence[tuple[Placed, float]], main: GroupResult, observed: 
         duration_ns=share * main.steady.mean_ns,
         gain=at_most(lacking, "if the same bytes were moved as fast as memory can"),
     )
-
-
-def _looks_up(placed: Placed, observed: Observed) -> bool:
-    """Whether a module reads rows by their numbers: of others that are slow something else is the reason."""
-    modules = () if observed.run.torch is None else observed.run.torch.modules
-    return any(module.name == placed.work.name and module.kind in LOOKED_UP for module in modules)
 
 
 def _strides_here(observed: Observed) -> Iterator[Evidence]:

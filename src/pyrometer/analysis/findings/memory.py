@@ -262,9 +262,8 @@ def _paused_between(garbage: GarbageCollections, began_ns: int, ended_ns: int) -
 
 
 def _describe_collections(garbage: GarbageCollections) -> str:
-    longest_ns = max(generation.max_ns for generation in garbage.generations)
     return (
         f"{format_count(garbage.collections, 'collection')} in the whole run, "
         f"{garbage.generations[-1].collections:,} of them of all objects, the longest "
-        f"{format_duration(longest_ns)}"
+        f"{format_duration(garbage.max_ns)}"
     )

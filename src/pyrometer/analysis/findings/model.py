@@ -116,6 +116,11 @@ class Place:
         return tuple((kind, name) for kind, name in named if name is not None)
 
 
+def function_place(name: str, file: str, line: int | None) -> str:
+    """A function as ``Place.function`` has it; native code, which is never a place, has no line."""
+    return f"{name} ({file}:{line})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """A measured figure in a sentence, and where in the report it stands."""

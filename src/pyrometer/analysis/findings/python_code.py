@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from pyrometer.analysis.code_origin import Origin
 from pyrometer.analysis.findings.between_steps import SAMPLED_BEYOND, between_ns
 from pyrometer.analysis.findings.drafting import NO_SAMPLES, Answer, Missing, See, at_most, finding
-from pyrometer.analysis.findings.model import Evidence, Finding, FindingKind, GainOf, Place, Remedy
+from pyrometer.analysis.findings.model import (
+    Evidence,
+    Finding,
+    FindingKind,
+    GainOf,
+    Place,
+    Remedy,
+    function_place,
+)
 from pyrometer.analysis.frame_tree import IMPORT_FILES, parts_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults
@@ -134,7 +142,7 @@ def _hot_python(function: SampledFunction, share: float, loop: _Loop, samples: S
         FindingKind.HOT_PYTHON,
         f"the function {function.name} is hot Python",
         *evidence,
-        place=Place(function=f"{function.name} ({function.file}:{function.first_line})"),
+        place=Place(function=function_place(function.name, function.file, function.first_line)),
         share=share,
         duration_ns=loop.python_ns(function),
         gain=at_most(share, "if its own lines took no time", of=loop.of),

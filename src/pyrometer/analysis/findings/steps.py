@@ -1,4 +1,4 @@
-"""Findings about steps as a whole: slow ones, first ones, and small ones."""
+"""Findings about steps as a whole: slow ones and first ones."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ FEWEST_STEPS_FOR_A_TAIL = 50
 TAIL_RATIO = 2.0
 """The slowest hundredth takes at least so many times the median."""
 SLOW_RATIO = 1.5
+"""A step that takes more than so many times the median is slow."""
 LEAST_TAIL_SHARE = 0.02
 COMMON_SHARE = 0.6
 """What holds so much of all slow steps is what they have in common."""

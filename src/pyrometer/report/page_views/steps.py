@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pyrometer.analysis.findings.steps import SLOW_RATIO
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.analysis.torch_results import TorchResults
@@ -37,8 +38,6 @@ NO_TORCH = (
     "The program did not use PyTorch while it was profiled: "
     "there are no steps, no phases, no modules and no operators."
 )
-SLOW_RATIO = 1.5
-"""A steady step is marked as slow from so many times the median on."""
 _TALLEST = 2.5
 """What is longer than so many times the steady 95th percentile is cut off, until asked for."""
 
