@@ -29,6 +29,7 @@ from pyrometer.capture import (
     counting,
     garbage,
     memory,
+    pacing,
     recording,
     sampling,
     termination,
@@ -36,14 +37,17 @@ from pyrometer.capture import (
 )
 from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
+from pyrometer.capture.descriptors import move_high
 from pyrometer.capture.live import LiveLine, open_line
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
 from pyrometer.capture.stderr import describe, say
+from pyrometer.capture.turn_instructions import TurnInstructions
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
+from pyrometer.machine.source import source_sha256
 from pyrometer.record.format import encode_part
 from pyrometer.record.limits import Limits, machine_identity
 from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
@@ -65,6 +69,7 @@ _LONGEST_TICK_S = 1.0
 """Collections wait to be added up meanwhile, and only so many can."""
 
 _RUNNING = Outcome(status="running")
+_FINISHED = Outcome(status="finished")
 _TERMINATED = Outcome(status="signal", detail="SIGTERM")
 
 
@@ -193,14 +198,15 @@ def _known_limits(machine: Machine) -> Limits | None:
         return None  # `pyrometer doctor` and `pyrometer limits` say what is wrong with the file
 
 
-def _this_program(*, with_git: bool = False) -> Program:
+def _this_program(*, with_code: bool = False) -> Program:
     script = Path(sys.argv[0] if sys.argv else "")
     folder = current_folder()
     return Program(
         name=script.name or "python",
         argv=tuple(sys.argv),
         working_directory=str(folder),
-        git=git_state((folder / script).parent) if with_git else None,
+        git=git_state((folder / script).parent) if with_code else None,
+        source_sha256=source_sha256(folder / script) if with_code else None,
     )
 
 
@@ -467,6 +473,41 @@ def start_launched(
     session.facts = msgspec.structs.replace(facts, cost=cost)
 
 
+def start_paced(
+    *, turns_fd: int, output: str, count_live_bytes: bool, callgrind_file: str | None, began_ns: int
+) -> None:
+    """Record this program for one that measures it: its steps wait for their turns.
+
+    The run is written to ``output`` at the end, without checkpoints and without a word. Stacks are not
+    sampled, and allocations only counted if asked for: the turns are to be the program's own.
+    """
+    del began_ns
+    fd = move_high(turns_fd)
+    pacing.active = pacing.Pacer(
+        fd,
+        counts_live_bytes=count_live_bytes,
+        instructions=None if callgrind_file is None else TurnInstructions(Path(callgrind_file)),
+    )
+    sampling.configure(0, native=False)
+    allocations.configure(counted=count_live_bytes)
+    torch_watch.configure(pacer=pacing.active)
+    garbage.watch.wanted = False
+    recording.start()
+    started_at = datetime.now().astimezone()
+    atexit.register(_write_paced_run, started_at, Path(output), os.getpid())
+
+
+def _write_paced_run(started_at: datetime, path: Path, process_id: int) -> None:
+    if os.getpid() != process_id:
+        return
+    try:
+        recording.stop()
+        facts = begin_run(_this_program(with_code=True), started_at)
+        write_run(record_run(facts, outcome=_FINISHED), path)
+    except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
+        say(f"the run could not be kept: {describe(error)}")
+
+
 def profile_until_exit(*, output: Path | str | None, top: int = DEFAULT_TOP) -> None:
     """Record from now to the end of the program, then print the report, and write the run if asked.
 
@@ -475,7 +516,7 @@ def profile_until_exit(*, output: Path | str | None, top: int = DEFAULT_TOP) -> 
     """
     global _active
     started_at = datetime.now().astimezone()
-    program = _this_program(with_git=_active is None)
+    program = _this_program(with_code=_active is None)
     if output is not None:
         output = resolve_output(
             output, folder=current_folder(), script_name=program.name, started_at=started_at, pid=os.getpid()
@@ -496,7 +537,7 @@ def profile_by_environment() -> None:
     global _active
     try:
         started_at = datetime.now().astimezone()
-        program = _this_program(with_git=True)
+        program = _this_program(with_code=True)
         output = default_run_path(current_folder(), program.name, started_at, os.getpid())
         session = Session(begin_run(program, started_at), output=output)
         session.start()

@@ -57,10 +57,10 @@ class _Launch:
         # Last, so that it serves only where pyrometer is not installed for this interpreter.
         sys.path.append(_ROOT)
         try:
-            from pyrometer.session import start_launched
+            from pyrometer.session import start_launched, start_paced
         finally:
             sys.path.remove(_ROOT)
-        self._start_launched = start_launched
+        self._start_launched = start_paced if "turns_fd" in self._options else start_launched
         if program_folder is not None:
             _step_aside(loaded_before, program_folder)
 

@@ -101,6 +101,11 @@ def counts_tensors() -> bool:
     return reason is None
 
 
+def peak_live_bytes() -> int | None:
+    """The most that was allocated at once so far; None where that is not counted."""
+    return max(core.process_allocations()["peak"], 0) if _counts else None
+
+
 def record(
     phases: Sequence[str] = (), by_phase: Iterable[Sequence[int]] = (), *, with_tensors: bool = False
 ) -> ProcessAllocations | None:

@@ -40,7 +40,7 @@ class MemorySeries:
     ) -> None:
         self._clock_ns = clock_ns
         self._read_bytes = read_bytes or _Resident().read
-        self._read_peak_bytes = read_peak_bytes or _system_peak_bytes
+        self._read_peak_bytes = read_peak_bytes or peak_resident_bytes
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -162,8 +162,8 @@ class _Resident:
         self._in_process = os.getpid()
 
 
-def _system_peak_bytes() -> int:
-    """Since the program began. Not ``getrusage`` on Linux: that counts what ran before an exec too."""
+def peak_resident_bytes() -> int:
+    """The most since the program began. Not ``getrusage`` on Linux, which counts what ran before an exec."""
     with contextlib.suppress(FileNotFoundError):
         for line in _STATUS.read_bytes().splitlines():
             if line.startswith(b"VmHWM:"):

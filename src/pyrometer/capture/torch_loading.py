@@ -55,6 +55,8 @@ class LoaderWatch:
         self._process_id = os.getpid()
         self._being_made = threading.local()
         self._groups: dict[tuple[str, int], _Group] = {}
+        self.prefetched_batches = 0
+        """So many may lie ready in workers' queues, of the loader that has most."""
 
     def install(self, patches: _Patches) -> None:
         """Hook into ``torch.utils.data``, which the program has imported."""
@@ -179,6 +181,7 @@ class LoaderWatch:
             iteration.group.worker_starts += 1
             # torch has at most this many batches under way; the room is for those that come late.
             most = loader.num_workers * (loader.prefetch_factor or 2)
+            self.prefetched_batches = max(self.prefetched_batches, most)
             iteration.timings = Timings(4 * most)
             made = [known for known in self._iterators_being_made() if known() is not None]
             self._being_made.iterators = [*made, weakref.ref(iterator)]

@@ -19,6 +19,7 @@ from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
 from pyrometer.capture.losses import note_failure
 from pyrometer.capture.own_cost import scope_cost_ns
+from pyrometer.capture.pacing import Pacer
 from pyrometer.capture.patches import Patches
 from pyrometer.capture.snapshots import strands_in
 from pyrometer.capture.step_finders import StepFinders
@@ -47,9 +48,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """In so many steps every operator is seen; 0: in none."""
     keeps_events: bool = False
     """Whether those operators are kept one by one, for a trace."""
+    max_steps: int | None = None
+    """After so many the program is to end."""
+    pacer: Pacer | None = None
+    """Who says when the program may go on, if its steps take turns with another's."""
 
     def includes(self, index: int) -> bool:
         """Whether the step by this number is to be recorded."""
+        if self.max_steps is not None and index >= self.max_steps:
+            return False
         if self.window is None:
             return True
         first, first_not = self.window
@@ -357,6 +364,8 @@ class TorchWatch:
     def _on_step(self, thread_id: int, index: int, step: Stretch) -> None:
         if self._operators is not None and (self.running or self._operators.is_open):
             self._operators.step_ended(index, step, thread_id=thread_id, is_recorded=settings.includes(index))
+        if settings.pacer is not None and self.running:
+            self._pace(settings.pacer, step, 1)
         with self._lock:
             if step.generates and step.token is not None and settings.includes(index):
                 self._generation.made(step.token, step)
@@ -364,9 +373,12 @@ class TorchWatch:
                 self._record_step(index + 1, trains=bool(step.backward_passes))
         if settings.live is not None:
             self._show(settings.live, step, [step.taken])
+        self._end_if_due(index + 1)
 
     def _on_alike(self, last: int, step: Stretch, taken: Sequence[Taken]) -> None:
         """So many steps like one before have ended, none of which was to be looked at closely."""
+        if settings.pacer is not None and self.running:
+            self._pace(settings.pacer, step, len(taken))
         trains = bool(step.backward_passes)
         with self._lock:
             if self.running:
@@ -375,6 +387,20 @@ class TorchWatch:
                 self._record_step(last + 1, trains=trains)
         if settings.live is not None:
             self._show(settings.live, step, taken)
+        self._end_if_due(last + 1)
+
+    def _pace(self, pacer: Pacer, step: Stretch, count: int) -> None:
+        pacer.prefetched_batches = self._loaders.prefetched_batches
+        if self.gpu is not None and self._torch.cuda.is_initialized():
+            pacer.has_gpu = True
+            pacer.before_reading_the_clock = self._torch.cuda.synchronize
+        known = step.samples is not None and not step.unknown_samples
+        pacer.steps_ended(count, count * step.samples if known and step.samples is not None else None)
+
+    def _end_if_due(self, steps: int) -> None:
+        """End the program as ``sys.exit()`` in its loop would; again, if it should go on all the same."""
+        if settings.max_steps is not None and steps >= settings.max_steps and self.running:
+            raise SystemExit(0)
 
     def _record_step(self, index: int, *, trains: bool) -> None:
         """Get ready for the step that begins."""
@@ -386,7 +412,7 @@ class TorchWatch:
             else:
                 self._recorder.stop()
         # The next step is most likely of the same kind.
-        detail = self._close_ups[trains].next_detail() if wanted else NOTHING
+        detail = self._close_ups[trains].next_detail() if wanted and settings.pacer is None else NOTHING
         if self._operators is not None and self._operators.is_open:
             detail = NOTHING
         if self._watch.detail != detail:
@@ -395,7 +421,11 @@ class TorchWatch:
 
     def _steps_left(self, *, trains: bool) -> int:
         """After how many steps Python has to look again."""
+        if settings.pacer is not None:
+            return settings.pacer.steps_left
         left = self._close_ups[trains].steps_left
+        if settings.max_steps is not None and self._groups is not None:
+            left = min(left, max(settings.max_steps - self._groups.steps, 0))
         return left if self._operators is None else min(left, self._operators.steps_left)
 
     def _show(self, live: LiveLine, step: Stretch, taken: Sequence[Taken]) -> None:

@@ -1,0 +1,1 @@
+"""Measuring by experiment: programs that take turns, interleaved, in pairs of fresh processes."""

@@ -1,0 +1,205 @@
+"""A program in a process of its own that takes turns when it is told to."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from pyrometer import _startup
+from pyrometer.experiment.errors import ProgramFailedError
+from pyrometer.record.turns import MAX_LINE_BYTES, Farewell, Order, Turn, Word
+
+# What a neighbour does to two threads of torch differs from second to second.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)  # fmt: skip
+
+_SHOWN_LINES = 15
+_PATIENCE_AT_THE_END_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the programs to compare: what python is to run, where, and what it is called."""
+
+    name: str
+    arguments: tuple[str, ...]
+    """What stands behind ``python`` on the command line."""
+    folder: Path
+    program_folder: Path
+    """What python puts first on the program's path."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What is different in its environment."""
+    interpreter: str = sys.executable
+
+    @property
+    def shown(self) -> str:
+        """Its name, as the user knows it."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is the same for the sides of a pair."""
+
+    hash_seed: int
+    threads: int | None
+    """What libraries may use; None: what they choose by themselves."""
+    count_live_bytes: bool = False
+    valgrind: tuple[str, ...] = ()
+    """The command that stands before python's."""
+    callgrind_file: Path | None = None
+
+    def environment(self, side: Side) -> dict[str, str]:
+        """The program's, before our start-up is added to it."""
+        environment = {**os.environ, "PYTHONHASHSEED": str(self.hash_seed), "PYROMETER_HISTORY": "0"}
+        environment.pop("PYROMETER", None)
+        if self.threads is not None:
+            environment |= dict.fromkeys(THREAD_VARIABLES, str(self.threads))
+        return environment | dict(side.variables)
+
+
+class PacedProcess:
+    """A running program that waits at the end of a step; to be used in a ``with``, and gone after it."""
+
+    def __init__(self, side: Side, surroundings: Surroundings, scratch: Path) -> None:
+        self.side = side
+        self.run_file = scratch / "run.json"
+        self._output_file = scratch / "output.txt"
+        self._buffer = b""
+        self._is_stopped = False
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        with theirs, self._output_file.open("wb") as output:
+            environment = _startup.launch_environment(
+                surroundings.environment(side),
+                program_folder=str(side.program_folder),
+                turns_fd=theirs.fileno(),
+                output=str(self.run_file),
+                count_live_bytes=surroundings.count_live_bytes,
+                callgrind_file=None
+                if surroundings.callgrind_file is None
+                else str(surroundings.callgrind_file),
+            )
+            # startup_ns is told by `pyrometer run` only.
+            self._process = subprocess.Popen(
+                [*surroundings.valgrind, side.interpreter, *side.arguments],
+                cwd=side.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> "PacedProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def first_turn(self) -> Turn | None:
+        """Waits until the first step has ended; None where the program ended without one."""
+        return self._receive()
+
+    def order(self, order: Order) -> None:
+        """Let it go on; ``receive`` tells what came of it."""
+        self._wake()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(msgspec.json.encode(order) + b"\n")
+
+    def take_turn(self, *, steps: int, lead: int = 0) -> Turn | None:
+        """Let it make so many steps, and wait for them; None where the program ended before."""
+        self.order(Order(lead=lead, steps=steps))
+        return self._receive()
+
+    def end(self) -> Farewell | None:
+        """Have the program end as by ``sys.exit()``, and wait for that."""
+        self.order(Order(ends=True))
+        word = self._next_word()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE_AT_THE_END_S)
+        self.kill()
+        return None if word is None else word.farewell
+
+    def stop(self) -> None:
+        """Halt it and all it has started, until its next turn."""
+        if not self._is_stopped and self._process.poll() is None:
+            self._is_stopped = True
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def _wake(self) -> None:
+        if self._is_stopped:
+            self._is_stopped = False
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it at once, with all that it has started and left behind."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._socket.close()
+
+    def _receive(self) -> Turn | None:
+        word = self._next_word()
+        if word is not None and word.turn is not None:
+            return word.turn
+        code = self._process.wait()
+        if code != 0:
+            raise ProgramFailedError(self.side.shown, code, self.last_words())
+        return None
+
+    def last_words(self) -> str:
+        """The end of what the program has written."""
+        lines = self._output_file.read_bytes()[-65_536:].decode(errors="replace").splitlines()
+        return "\n".join(lines[-_SHOWN_LINES:])
+
+    def _next_word(self) -> Word | None:
+        while b"\n" not in self._buffer:
+            received = self._read()
+            if not received:
+                return None
+            self._buffer += received
+            if len(self._buffer) > MAX_LINE_BYTES:
+                raise ProgramFailedError(self.side.shown, None, "it says more of one turn than can be")
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return msgspec.json.decode(line, type=Word)
+
+    def _read(self) -> bytes:
+        """What it says next; nothing once it has ended, even if something it has started lives on."""
+        while True:
+            readable, _, _ = select.select([self._socket], [], [], 0.2)
+            if readable:
+                try:
+                    return self._socket.recv(1 << 16)
+                except ConnectionResetError:
+                    return b""
+            if self._process.poll() is not None and not select.select([self._socket], [], [], 0)[0]:
+                return b""
+
+
+@contextlib.contextmanager
+def running(
+    sides: Mapping[str, Side], surroundings: Surroundings, scratch: Path
+) -> Iterator[dict[str, PacedProcess]]:
+    """All of them started, by name; ended together at the end, whatever happens."""
+    processes: dict[str, PacedProcess] = {}
+    with contextlib.ExitStack() as started:
+        for name, side in sides.items():
+            folder = scratch / f"{name}-{time.monotonic_ns()}"
+            folder.mkdir()
+            processes[name] = started.enter_context(PacedProcess(side, surroundings, folder))
+        yield processes
