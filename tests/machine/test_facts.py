@@ -12,7 +12,14 @@ from collections.abc import Iterator
 import pytest
 
 from pyrometer.machine import facts
-from pyrometer.machine.facts import collect_machine, collect_software, cpu_model_in, usable_cores
+from pyrometer.machine.facts import (
+    collect_machine,
+    collect_software,
+    cpu_flags_in,
+    cpu_model_in,
+    flags_in_sysctl,
+    usable_cores,
+)
 
 
 @pytest.fixture
@@ -85,6 +92,25 @@ def test_what_the_system_will_not_tell_is_none_and_never_zero(monkeypatch: pytes
 )
 def test_the_processor_is_named_where_the_kernel_names_it(cpuinfo: str, model: str | None) -> None:
     assert cpu_model_in(cpuinfo) == model
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "flags"),
+    [
+        ("flags\t\t: fpu avx2  avx fpu\n\nflags\t\t: other\n", ("avx", "avx2", "fpu")),
+        ("Features\t: fp asimd\n", ("asimd", "fp")),
+        ("flags\t\t:\n", None),
+        ("", None),
+    ],
+)
+def test_the_processors_flags_are_told_in_order(cpuinfo: str, flags: tuple[str, ...] | None) -> None:
+    assert cpu_flags_in(cpuinfo) == flags
+
+
+def test_the_flags_of_macos_are_those_that_are_on() -> None:
+    features = "hw.optional.neon: 1\nhw.optional.avx2_0: 0\nhw.optional.arm.FEAT_DotProd: 1"
+    assert flags_in_sysctl(features) == ("arm.FEAT_DotProd", "neon")
+    assert flags_in_sysctl("") is None
 
 
 @pytest.mark.usefixtures("garbage_collector_restored")

@@ -21,6 +21,7 @@ from pyrometer import _startup, cli
 from pyrometer.cli.cachegrind import find_valgrind, prepare_callgrind
 from pyrometer.errors import UsageError
 from pyrometer.machine.git import git_state
+from pyrometer.machine.source import source_sha256
 from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
 from pyrometer.store.run_files import current_folder, resolve_output, write_run
@@ -54,6 +55,14 @@ class Target:
         if script.is_dir() or zipfile.is_zipfile(script):
             return script.absolute()
         return Path(os.path.realpath(script)).parent
+
+    @property
+    def source(self) -> Path | None:
+        """The file that is run; None where it is none, or a module that is not in the program's folder."""
+        if self.module is not None:
+            place = self.folder.joinpath(*self.module.split("."))
+            return next(filter(Path.is_file, (place / "__main__.py", Path(f"{place}.py"))), None)
+        return None if self.script in {None, "-"} else Path(str(self.script))
 
     def command(self) -> list[str]:
         """The arguments that make Python run it."""
@@ -136,6 +145,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         argv=(target.script or f"-m {target.module}", *arguments),
         working_directory=str(current_folder()),
         git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
+        source_sha256=source_sha256(target.source),
     )
     write_run(begin_run(program, started_at), output)
     counted = None if valgrind is None else prepare_callgrind(valgrind, output, options.cachegrind_scope)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pyrometer.machine.cgroup import cpu_quota_cores, memory_limit_bytes
+from pyrometer.machine.numerics import loaded_blas, thread_variables, torch_threads
 from pyrometer.record.run import Machine, Software
 
 _T = TypeVar("_T")
@@ -20,10 +21,12 @@ def collect_machine() -> Machine:
     """The computer this process runs on; what cannot be found out is ``None``."""
     import psutil
 
+    processor = _processor()
     return Machine(
         system=_system(),
         architecture=platform.machine(),
-        cpu_model=cpu_model(),
+        cpu_model=processor.model,
+        cpu_flags=processor.flags,
         physical_cores=_known(lambda: psutil.cpu_count(logical=False)),
         logical_cores=_known(lambda: psutil.cpu_count(logical=True)),
         usable_cores=usable_cores(),
@@ -32,16 +35,19 @@ def collect_machine() -> Machine:
 
 
 def collect_software() -> Software:
-    """The interpreter, its garbage collector, and the version of each package it has loaded.
+    """The interpreter, its garbage collector, and the packages it has loaded: versions, BLAS, threads.
 
     Runs inside the user's program at its end, so it imports nothing and asks modules only
-    for what they already hold.
+    for what they already hold; only torch is asked to describe itself.
     """
     return Software(
         python_version=platform.python_version(),
         python_implementation=platform.python_implementation(),
         garbage_collector=f"on {gc.get_threshold()}" if gc.isenabled() else "off",
         packages=_loaded_packages(),
+        blas=loaded_blas(),
+        torch_threads=torch_threads(),
+        thread_variables=thread_variables(os.environ),
     )
 
 
@@ -77,26 +83,61 @@ def _system() -> str:
     return kernel if distribution is None else f"{kernel}, {distribution}"
 
 
+class _Processor(NamedTuple):
+    """What the system tells of the first processor."""
+
+    model: str | None
+    flags: tuple[str, ...] | None
+
+
 def cpu_model() -> str | None:
     """The processor's name, as the system tells it."""
+    return _processor().model
+
+
+def _processor() -> _Processor:
     if sys.platform == "darwin":
-        return _known(_cpu_brand)
-    return _known(lambda: cpu_model_in(Path("/proc/cpuinfo").read_text(errors="replace")))
+        features = _known(lambda: _sysctl("hw.optional"))
+        return _Processor(
+            model=_known(lambda: _sysctl("-n", "machdep.cpu.brand_string")) or None,
+            flags=None if features is None else flags_in_sysctl(features),
+        )
+    cpuinfo = _known(lambda: Path("/proc/cpuinfo").read_text(errors="replace")) or ""
+    return _Processor(model=cpu_model_in(cpuinfo), flags=cpu_flags_in(cpuinfo))
 
 
 def cpu_model_in(cpuinfo: str) -> str | None:
     """The processor's name in the text of ``/proc/cpuinfo``; 64-bit ARM kernels give none."""
+    fields = _fields_in(cpuinfo)
+    return fields.get("model name") or fields.get("Model") or fields.get("cpu model") or None
+
+
+def cpu_flags_in(cpuinfo: str) -> tuple[str, ...] | None:
+    """What the first processor in the text of ``/proc/cpuinfo`` can do, in order; None: not told."""
+    fields = _fields_in(cpuinfo)
+    told = fields.get("flags") or fields.get("Features") or fields.get("features") or fields.get("isa")
+    return tuple(sorted(set(told.split()))) if told else None
+
+
+def flags_in_sysctl(features: str) -> tuple[str, ...] | None:
+    """The same in what macOS lists as ``hw.optional.arm.FEAT_DotProd: 1``."""
+    pairs = (line.partition(": ") for line in features.splitlines())
+    return (
+        tuple(sorted({name.removeprefix("hw.optional.") for name, _, value in pairs if value == "1"})) or None
+    )
+
+
+def _fields_in(cpuinfo: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), " ".join(value.split()))
-    return fields.get("model name") or fields.get("Model") or fields.get("cpu model") or None
+    return fields
 
 
-def _cpu_brand() -> str | None:
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=2, check=True)
-    return answer.stdout.strip() or None
+def _sysctl(*arguments: str) -> str:
+    command = ["/usr/sbin/sysctl", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=2, check=True).stdout.strip()
 
 
 def _known(ask: Callable[[], _T | None]) -> _T | None:

@@ -76,6 +76,8 @@ class Program(Value, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     working_directory: str
     git: GitState | None = None
+    source_sha256: str | None = None
+    """Of the script's file; None where the program is no file that could be read."""
 
 
 class Machine(Value, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class Machine(Value, frozen=True, kw_only=True):
     system: str
     architecture: str
     cpu_model: str | None = None
+    cpu_flags: tuple[str, ...] | None = None
+    """What the first processor can do, as the system names it, in order: ``avx2``."""
     physical_cores: Count | None = None
     logical_cores: Count | None = None
     usable_cores: Count | None = None
@@ -100,6 +104,12 @@ class Software(Value, frozen=True, kw_only=True):
     """``on (700, 10, 10)`` with its thresholds, or ``off``."""
     packages: dict[str, str] = msgspec.field(default_factory=dict)
     """Version of each imported package that states one."""
+    blas: str | None = None
+    """What multiplies matrices, as torch tells it, or numpy where there is no torch."""
+    torch_threads: Count | None = None
+    """Those torch may use inside an operator, whether or not its work was watched."""
+    thread_variables: dict[str, str] | None = None
+    """The environment variables that set numbers of threads, as far as they were set; None: not recorded."""
 
 
 class Outcome(Value, frozen=True, kw_only=True):
