@@ -48,7 +48,6 @@ from pyrometer.errors import UsageError
 from pyrometer.machine.facts import collect_machine, collect_software
 from pyrometer.machine.git import git_state
 from pyrometer.machine.source import source_sha256
-from pyrometer.machine.source import source_sha256
 from pyrometer.record.format import encode_part
 from pyrometer.record.limits import Limits, machine_identity
 from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
