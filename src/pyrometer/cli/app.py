@@ -26,10 +26,12 @@ class Commands(typer.core.TyperGroup):
         return list(_COMMANDS)
 
     def get_command(self, _context: Any, name: str) -> Any:
-        """The command of that name: the function so named in the module so named."""
+        """The command of that name: the function so named in the module so named, or its ``GROUP``."""
         if name not in _COMMANDS:
             return None
         module = importlib.import_module(f"pyrometer.cli.{name}")
+        if hasattr(module, "GROUP"):
+            return typer.main.get_command(module.GROUP)
         only = typer.Typer(add_completion=False, rich_markup_mode=None)
         only.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(getattr(module, name))
         return typer.main.get_command(only)
