@@ -231,6 +231,7 @@ class Session:
         live: LiveLine | None = None,
         baseline: str | None = None,
         trace: str | None = None,
+        history: bool = False,
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
         self.facts = facts
@@ -240,6 +241,7 @@ class Session:
         self._live = live
         self._baseline = baseline
         self._trace = trace
+        self._history = history
         self._process_id = os.getpid()
         self._ended = False
         self._run: Run | None = None
@@ -335,7 +337,8 @@ class Session:
 
     def _tell(self) -> None:
         try:
-            if self._run is not None and (self._report_options is not None or self._baseline is not None):
+            wanted = self._report_options is not None or self._baseline is not None
+            if self._run is not None and (wanted or (self._history and self._written)):
                 self._report(self._run)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the report could not be shown: {describe(error)}")
@@ -367,8 +370,11 @@ class Session:
                 folder = until_shown.enter_context(tempfile.TemporaryDirectory(prefix="pyrometer-"))
                 path = Path(folder) / "run.json"
                 write_run(run, path)
-            if self._report_options is not None:
-                self._clean_process.run("report", str(path), *self._report_options)
+            report = () if self._report_options is None else ("report", str(path), *self._report_options)
+            if self._history and self._written:
+                self._clean_process.run("history", "add", str(path), "--", *report)
+            elif report:
+                self._clean_process.run(*report)
             if self._baseline is not None:
                 self._make_baseline(run, path, self._baseline)
 
@@ -423,6 +429,7 @@ def start_launched(
     ops: int,
     trace: str | None,
     baseline: str | None,
+    history: bool,
     warmup: int | None,
     window: tuple[int, int | None] | None,
     sample_hz: float,
@@ -464,6 +471,7 @@ def start_launched(
         live=line,
         baseline=baseline,
         trace=trace,
+        history=history,
         checkpoint_interval_s=checkpoint_interval_s,
     )
     session.start()
@@ -474,7 +482,13 @@ def start_launched(
 
 
 def start_paced(
-    *, turns_fd: int, output: str, count_live_bytes: bool, callgrind_file: str | None, began_ns: int
+    *,
+    turns_fd: int,
+    output: str,
+    whole: bool,
+    count_live_bytes: bool,
+    callgrind_file: str | None,
+    began_ns: int,
 ) -> None:
     """Record this program for one that measures it: its steps wait for their turns.
 
@@ -485,6 +499,7 @@ def start_paced(
     fd = move_high(turns_fd)
     pacing.active = pacing.Pacer(
         fd,
+        whole=whole,
         counts_live_bytes=count_live_bytes,
         instructions=None if callgrind_file is None else TurnInstructions(Path(callgrind_file)),
     )
@@ -493,14 +508,16 @@ def start_paced(
     torch_watch.configure(pacer=pacing.active)
     garbage.watch.wanted = False
     recording.start()
+    memory.series.begin()
     started_at = datetime.now().astimezone()
-    atexit.register(_write_paced_run, started_at, Path(output), os.getpid())
+    atexit.register(_end_paced, pacing.active, started_at, Path(output), os.getpid())
 
 
-def _write_paced_run(started_at: datetime, path: Path, process_id: int) -> None:
+def _end_paced(pacer: pacing.Pacer, started_at: datetime, path: Path, process_id: int) -> None:
     if os.getpid() != process_id:
         return
     try:
+        pacer.finish()
         recording.stop()
         facts = begin_run(_this_program(with_code=True), started_at)
         write_run(record_run(facts, outcome=_FINISHED), path)

@@ -31,6 +31,8 @@ _MAX_TOLD_LOSSES = 64
 class Pacer:
     """Waits for orders at the ends of steps, on the thread that makes the first one.
 
+    With ``whole`` it never waits: all of the program is one turn, and a step.
+
     While it waits, and while it counts, the time is in no scope. The collector of garbage does not
     run in a turn, but between two: when it would, is chance.
     """
@@ -39,10 +41,12 @@ class Pacer:
         self,
         fd: int,
         *,
+        whole: bool = False,
         counts_live_bytes: bool = False,
         instructions: TurnInstructions | None = None,
     ) -> None:
         self._fd = fd
+        self._whole = whole
         self._counts_live_bytes = counts_live_bytes
         self._instructions = instructions
         self._buffer = b""
@@ -54,7 +58,7 @@ class Pacer:
         self._leading = False
         self._began_ns = time.perf_counter_ns()
         self._tree: _Tree = {}
-        self._collects = not counts_live_bytes
+        self._collects = not counts_live_bytes and not whole
         self._has_rested = False
         self.note: str | None = None
         """A word to whoever measures, with the next turn."""
@@ -62,10 +66,14 @@ class Pacer:
         self.has_gpu = False
         self.before_reading_the_clock: Callable[[], None] | None = None
         """Waits for what a GPU has queued."""
+        if whole and instructions is not None:
+            instructions.begin()
 
     @property
     def steps_left(self) -> int:
         """After how many more steps it wants to be told."""
+        if self._whole:
+            return sys.maxsize
         return max((self._order.lead if self._leading else self._order.steps) - self._steps, 0)
 
     def steps_ended(self, count: int = 1, samples: int | None = None) -> None:
@@ -73,7 +81,7 @@ class Pacer:
 
         Raises ``SystemExit`` when the program is to end.
         """
-        if os.getpid() != self._process_id:
+        if self._whole or os.getpid() != self._process_id:
             return  # a forked child has no turns
         if self._thread_id is None:
             self._thread_id = threading.get_ident()
@@ -100,7 +108,7 @@ class Pacer:
                 self._order = self._next_order()
                 self._leading = self._order.lead > 0
             if self._order.ends:
-                self._end()
+                raise SystemExit(0)
             self._steps, self._samples = 0, 0
             self._tree = _tree(self._recorders())
         self._began_ns = self._now_ns()
@@ -133,10 +141,16 @@ class Pacer:
             self._has_rested = True
             gc.freeze()
 
-    def _end(self) -> None:
+    def finish(self) -> None:
+        """The program is at its end: say what is left to be said."""
+        if os.getpid() != self._process_id:
+            return
+        if self._whole:
+            now_ns = self._now_ns()
+            self._steps, self._samples = 1, None
+            self._tell(now_ns, None if self._instructions is None else self._instructions.end())
         losses = [f"{collector}: {reason}" for collector, reason in failures]
         self._send(Word(farewell=Farewell(imported=_imported(), losses=tuple(losses[:_MAX_TOLD_LOSSES]))))
-        raise SystemExit(0)
 
     def _recorders(self) -> tuple[Recorder, ...]:
         watch = recording.torch_watch()

@@ -1,6 +1,7 @@
 """A program in a process of its own that takes turns when it is told to."""
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -42,17 +44,14 @@ class Side:
     """What is different in its environment."""
     interpreter: str = sys.executable
 
-    @property
-    def shown(self) -> str:
-        """Its name, as the user knows it."""
-        return self.name
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What is the same for the sides of a pair."""
 
     hash_seed: int
+    whole: bool = False
+    """Whether programs are measured as a whole, and take no turns."""
     threads: int | None
     """What libraries may use; None: what they choose by themselves."""
     count_live_bytes: bool = False
@@ -86,12 +85,12 @@ class PacedProcess:
                 program_folder=str(side.program_folder),
                 turns_fd=theirs.fileno(),
                 output=str(self.run_file),
+                whole=surroundings.whole,
                 count_live_bytes=surroundings.count_live_bytes,
                 callgrind_file=None
                 if surroundings.callgrind_file is None
                 else str(surroundings.callgrind_file),
             )
-            # startup_ns is told by `pyrometer run` only.
             self._process = subprocess.Popen(
                 [*surroundings.valgrind, side.interpreter, *side.arguments],
                 cwd=side.folder,
@@ -103,14 +102,14 @@ class PacedProcess:
                 start_new_session=True,
             )
 
-    def __enter__(self) -> "PacedProcess":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
 
     def first_turn(self) -> Turn | None:
-        """Waits until the first step has ended; None where the program ended without one."""
+        """Waits until the first step has ended, or the whole program; None where it ended without one."""
         return self._receive()
 
     def order(self, order: Order) -> None:
@@ -127,7 +126,11 @@ class PacedProcess:
     def end(self) -> Farewell | None:
         """Have the program end as by ``sys.exit()``, and wait for that."""
         self.order(Order(ends=True))
-        word = self._next_word()
+        return self.wait_for_the_end()
+
+    def wait_for_the_end(self) -> Farewell | None:
+        """Its last words; None where it did not find any, within some seconds after its last turn."""
+        word = self._next_word(patience_s=_PATIENCE_AT_THE_END_S)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE_AT_THE_END_S)
         self.kill()
@@ -159,7 +162,7 @@ class PacedProcess:
             return word.turn
         code = self._process.wait()
         if code != 0:
-            raise ProgramFailedError(self.side.shown, code, self.last_words())
+            raise ProgramFailedError(self.side.name, code, self.last_words())
         return None
 
     def last_words(self) -> str:
@@ -167,20 +170,21 @@ class PacedProcess:
         lines = self._output_file.read_bytes()[-65_536:].decode(errors="replace").splitlines()
         return "\n".join(lines[-_SHOWN_LINES:])
 
-    def _next_word(self) -> Word | None:
+    def _next_word(self, *, patience_s: float = math.inf) -> Word | None:
+        deadline = time.monotonic() + patience_s
         while b"\n" not in self._buffer:
-            received = self._read()
+            received = self._read(deadline)
             if not received:
                 return None
             self._buffer += received
             if len(self._buffer) > MAX_LINE_BYTES:
-                raise ProgramFailedError(self.side.shown, None, "it says more of one turn than can be")
+                raise ProgramFailedError(self.side.name, None, "it says more of one turn than can be")
         line, _, self._buffer = self._buffer.partition(b"\n")
         return msgspec.json.decode(line, type=Word)
 
-    def _read(self) -> bytes:
+    def _read(self, deadline: float) -> bytes:
         """What it says next; nothing once it has ended, even if something it has started lives on."""
-        while True:
+        while time.monotonic() < deadline:
             readable, _, _ = select.select([self._socket], [], [], 0.2)
             if readable:
                 try:
@@ -188,7 +192,8 @@ class PacedProcess:
                 except ConnectionResetError:
                     return b""
             if self._process.poll() is not None and not select.select([self._socket], [], [], 0)[0]:
-                return b""
+                break
+        return b""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,114 @@
+"""What an experiment measured: pairs of fresh processes that took turns, every value kept."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from pyrometer.record.values import Count, Nanoseconds, Value
+
+TRIALS_FORMAT: Literal["pyrometer-trials"] = "pyrometer-trials"
+TRIALS_VERSION: Literal[1] = 1
+
+MAX_PAIRS = 1_000
+MAX_KEPT_NODES = 300
+"""Of a process, those that take most."""
+
+
+class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One turn of one process."""
+
+    duration_ns: Nanoseconds
+    steps: Annotated[int, msgspec.Meta(ge=1)]
+    samples: Count | None
+
+
+class NodeFigures(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One place of the call tree in one process: medians over its turns, of a step."""
+
+    path: str
+    """Names from the root, as in ``pyrometer.record.turns``."""
+    calls: float
+    """A step, over all turns."""
+    self_ns: float
+    change_ns: float
+    """Less what the baseline's process of the same pair took in the turn beside it; 0 for that one itself."""
+
+
+class ProcessTurns(Value, frozen=True, kw_only=True):
+    """What one process did in its turns."""
+
+    rounds: tuple[Round, ...]
+    warmup_ns: tuple[float, ...] = ()
+    """What a step took in each turn of the warm-up."""
+    is_warm: bool
+    """Whether the last two windows of five of those agreed within 2 %."""
+    nodes: Annotated[tuple[NodeFigures, ...], msgspec.Meta(max_length=MAX_KEPT_NODES)] = ()
+    peak_bytes: Count | None = None
+    """The most it had resident."""
+    peak_live_bytes: Count | None = None
+    """The most it had allocated at once; None where that was not counted."""
+    instructions: Count | None = None
+    """In all of its timed steps; None where they were not counted."""
+    note: str | None = None
+    """What the program itself told, such as a checksum."""
+
+
+class Pair(Value, frozen=True, kw_only=True):
+    """One process of each side, and a second one of the baseline's as control."""
+
+    hash_seed: Count
+    baseline: ProcessTurns
+    candidate: ProcessTurns
+    control: ProcessTurns | None = None
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """How the processes take turns, the same for all of them; worked out on one that is not counted."""
+
+    unit: Literal["step", "call", "program"]
+    """What a round's ``steps`` are: of a PyTorch program, calls of a function, or whole programs."""
+    warmup_turns: tuple[Count, ...]
+    """Steps in each turn of the warm-up."""
+    is_warm: bool
+    """Whether the last two windows of five such turns agreed within 2 %."""
+    lead_steps: Count
+    """At the start of each turn, not timed."""
+    turn_steps: Count
+    rounds: Count
+    in_blocks: bool
+    """The waiting process is halted with its children, since those would go on working for it."""
+    threads: Count | None
+    """What libraries may use; None: what they choose."""
+    step_ns: float
+    """What a step took there, for the duration of the whole."""
+    calls_per_step: Count = 1
+    """Of a function that is called many times over."""
+
+
+class TrialSide(Value, frozen=True, kw_only=True):
+    """One of the two programs."""
+
+    name: str
+    """A revision, a command, or ``working tree``."""
+    command: str
+    commit: str | None = None
+    is_dirty: bool | None = None
+    """Whether tracked files differ from the commit; None where there is no git."""
+    identity: dict[str, str | None] = msgspec.field(default_factory=dict)
+    """The facts of its first process, as in ``pyrometer.analysis.identity``."""
+
+
+class Trials(Value, frozen=True, kw_only=True):
+    """All that an experiment has measured."""
+
+    format: Literal["pyrometer-trials"] = TRIALS_FORMAT
+    version: Literal[1] = TRIALS_VERSION
+    pyrometer_version: str
+    started_at: str
+    program: str
+    baseline: TrialSide
+    candidate: TrialSide
+    plan: Plan
+    pairs: Annotated[tuple[Pair, ...], msgspec.Meta(max_length=MAX_PAIRS)]
+    losses: tuple[str, ...] = ()
+    """What could not be seen in the measured programs."""
