@@ -21,6 +21,14 @@ if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def history_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs of the tests are kept in a history of their own, and not in the developer's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def clean_recorder() -> Iterator[None]:
     """The process's own recorder: off and empty before the test and after it."""

@@ -75,7 +75,7 @@ def test_an_unknown_key_is_answered_with_those_there_are(tmp_path: Path) -> None
     write_settings(tmp_path, "[tool.pyrometer.run]\ncolour = 3\n")
     assert refusal(tmp_path) == (
         "[tool.pyrometer.run] has no key 'colour' (value 3); allowed: output, top, quiet, report, html, "
-        "live, deep, memory, python_memory, ops, warmup, steps, sample_hz, native"
+        "live, history, deep, memory, python_memory, ops, warmup, steps, sample_hz, native"
     )
 
 

@@ -107,6 +107,8 @@ class Options:
     """In so many steps every operator of torch is seen; 0: in none."""
     trace: str | None
     baseline: str | None
+    history: bool
+    """Whether the run is added to the user's history."""
     sample_hz: float
     """How often the program's stacks are looked at; 0: never."""
     native: bool
@@ -160,6 +162,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         ops=options.ops,
         trace=None if options.trace is None else str(resolve_trace(options.trace, folder=current_folder())),
         baseline=baseline,
+        history=options.history,
         sample_hz=options.sample_hz,
         native=options.native,
         memory_counted=options.memory,
@@ -192,7 +195,9 @@ def report_options(options: Options) -> list[str] | None:
 
 def _without_what_would_be_counted(options: Options) -> Options:
     """Under valgrind our own work would be counted as the program's, and times mean nothing anyway."""
-    return replace(options, ops=0, sample_hz=0, native=False, memory=False, python_memory=False)
+    return replace(
+        options, history=False, ops=0, sample_hz=0, native=False, memory=False, python_memory=False
+    )
 
 
 def _resolve_baseline(option: str) -> str:

@@ -1,5 +1,6 @@
 """``pyrometer run``: run a program under the profiler."""
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from pyrometer.store.settings import (
     load_run_settings,
     load_targets,
     parse_steps,
+    wants_history,
 )
 
 _OPTIONS_WITH_VALUE = (
@@ -147,6 +149,14 @@ def run(
             help="Write a baseline of the program's steps there too; one that is there is added to.",
         ),
     ] = None,
+    history: Annotated[
+        bool | None,
+        typer.Option(
+            "--history/--no-history",
+            help="Add the run to those that pyrometer history shows; by default except in CI.",
+            show_default=False,
+        ),
+    ] = None,
     sample_hz: Annotated[
         float | None,
         typer.Option(
@@ -207,7 +217,7 @@ def run(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
         )
     if cachegrind or cachegrind_scope is not None:
-        _check_beside_valgrind(counters=counters, baseline=baseline, trace=trace)
+        _check_beside_valgrind(counters=counters, baseline=baseline, trace=trace, history=history)
     settings = load_run_settings(current_folder())
     # Read when the report is made; that they cannot be is to be known before hours of training.
     load_targets(current_folder())
@@ -231,6 +241,7 @@ def run(
             ops=_ops(settings.ops if ops is None else check_ops("--ops", ops), deep=deep, trace=trace),
             trace=trace,
             baseline=baseline,
+            history=wants_history(asked=history, setting=settings.history, environment=os.environ),
             sample_hz=settings.sample_hz if sample_hz is None else check_sample_hz("--sample-hz", sample_hz),
             native=settings.native if native is None else native,
             counters=counters,
@@ -242,12 +253,14 @@ def run(
     )
 
 
-def _check_beside_valgrind(*, counters: bool, baseline: str | None, trace: str | None) -> None:
+def _check_beside_valgrind(
+    *, counters: bool, baseline: str | None, trace: str | None, history: bool | None
+) -> None:
     if counters:
         raise UsageError(
             "--counters would count valgrind and not the program; ask for it or for --cachegrind, not both"
         )
-    for option, value in (("--baseline", baseline), ("--trace", trace)):
+    for option, value in (("--baseline", baseline), ("--trace", trace), ("--history", history or None)):
         if value is not None:
             raise UsageError(
                 f"{option} keeps times, which mean nothing under --cachegrind; ask for one of them"

@@ -1,6 +1,7 @@
 """The settings a project keeps in its pyproject.toml."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,6 +37,8 @@ class RunSettings:
     """Whether to write the page to look at."""
     live: bool | None = None
     """Whether to show a line of progress; None: where that is of use."""
+    history: bool = True
+    """Whether to add runs to the user's history."""
     warmup: int | None = None
     """Steps to leave out at the start; None: until they are steady."""
     deep: bool = False
@@ -63,6 +66,7 @@ _ALLOWED = {
     "report": "true or false",
     "html": "true or false",
     "live": "true or false",
+    "history": "true or false",
     "deep": "true or false",
     "memory": "true or false",
     "python_memory": "true or false",
@@ -93,6 +97,20 @@ def check_warmup(name: str, value: object) -> int:
     if not _is_whole(value) or not 0 <= value <= MAX_FIRST_STEPS:
         raise UsageError(f"{name} is {value!r}, but must be {_ALLOWED['warmup']}")
     return value
+
+
+def wants_history(*, asked: bool | None, setting: bool, environment: Mapping[str, str]) -> bool:
+    """Whether a run is to be added to the history: the option says, else the environment, else the project.
+
+    In CI only when it is asked for: what is kept there is gone with the machine.
+    """
+    variable = environment.get("PYROMETER_HISTORY", "")
+    if variable not in {"", "0", "1"}:
+        raise UsageError(f"PYROMETER_HISTORY is {variable!r}, but must be 0 or 1")
+    if asked is None and variable:
+        asked = variable == "1"
+    in_ci = environment.get("CI", "").lower() not in {"", "0", "false"}
+    return (setting and not in_ci) if asked is None else asked
 
 
 def check_sample_hz(name: str, value: object) -> float:
