@@ -2,6 +2,8 @@
 
 Mark code with ``scope("name")`` and ``@profiled``. Nothing is recorded until the program runs
 under ``pyrometer run``, inside ``with profile():``, or with ``PYROMETER=1`` in its environment.
+
+PYTEST_DONT_REWRITE: else pytest would warn where ``pyrometer run`` has loaded us before it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Pyrometer inside other people's programs: the flag for their command line."""
+"""Pyrometer inside other people's programs: the flag for their command line, the plugin for their tests."""
