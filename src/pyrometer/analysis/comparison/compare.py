@@ -1,0 +1,138 @@
+"""Two sides, of one run or more each, compared part by part."""
+
+import calendar
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyrometer.analysis.comparison.figures import (
+    Places,
+    RunParts,
+    has_steps,
+    modules_of,
+    operators_of,
+    phases_of,
+    scopes_of,
+)
+from pyrometer.analysis.comparison.metrics import compare_metrics
+from pyrometer.analysis.comparison.model import Comparison, Doubt, Missing, Part, PartsTable, SideFacts
+from pyrometer.analysis.comparison.parts import compare_parts
+from pyrometer.analysis.comparison.samples import compare_functions, merge_frames
+from pyrometer.analysis.comparison.verdicts import find_doubt
+from pyrometer.analysis.identity import Comparability, Level
+from pyrometer.analysis.observed import Observed
+from pyrometer.analysis.sample_results import SampleResults
+from pyrometer.analysis.steps import GroupResult, WarmupEnd
+
+_MOMENT = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:Z|([+-])(\d\d):?(\d\d))", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The runs of one side, at least one, all of the same program on the same inputs."""
+
+    name: str
+    """As the user named it."""
+    runs: tuple[Observed, ...]
+
+
+def compare_sides(before: Side, after: Side, comparability: Comparability) -> Comparison:
+    """Everything that both sides say, beside each other; nothing but the facts where that is refused."""
+    doubt = find_doubt(
+        [started_s(run.run.started_at) for run in before.runs],
+        [started_s(run.run.started_at) for run in after.runs],
+        same_machine=comparability.level is Level.COMPARABLE,
+    )
+    facts = (_facts(before), _facts(after))
+    if comparability.level is Level.REFUSED:
+        return Comparison(before=facts[0], after=facts[1], comparability=comparability, doubt=doubt)
+    parts = _Parts(before.runs, after.runs, doubt)
+    sampled = [[run.samples for run in side.runs if _is_sampled(run.samples)] for side in (before, after)]
+    kept = [[results for results in side if results is not None] for side in sampled]
+    has_samples = bool(kept[0] and kept[1])
+    tables, missing = parts.tables()
+    if not has_samples:
+        missing.append(Missing(part=Part.SAMPLES, before=not kept[0], after=not kept[1]))
+    return Comparison(
+        before=facts[0],
+        after=facts[1],
+        comparability=comparability,
+        doubt=doubt,
+        metrics=compare_metrics(before.runs, after.runs, doubt),
+        tables=tables,
+        functions=compare_functions(*kept) if has_samples else None,
+        frames=merge_frames(*kept) if has_samples else None,
+        missing=tuple(missing),
+    )
+
+
+def started_s(moment: str) -> float | None:
+    """When a run began, in seconds, to tell which of two was first; None where it cannot be read."""
+    found = _MOMENT.fullmatch(moment)
+    if found is None:
+        return None
+    *date_and_time, fraction, sign, hours, minutes = found.groups()
+    try:
+        seconds = calendar.timegm(tuple(map(int, date_and_time)))
+    except ValueError:
+        return None
+    offset_s = 60 * (60 * int(hours or 0) + int(minutes or 0))
+    return seconds + float(fraction or 0) - (-offset_s if sign == "-" else offset_s)
+
+
+def _is_sampled(results: SampleResults | None) -> bool:
+    return results is not None and results.overall.parts.cpu_ns > 0
+
+
+class _Parts:
+    """The tables of parts, and those that there are not."""
+
+    def __init__(self, before: Sequence[Observed], after: Sequence[Observed], doubt: Doubt | None) -> None:
+        self._sides = (before, after)
+        self._doubt = doubt
+        self._missing: list[Missing] = []
+
+    def tables(self) -> tuple[tuple[PartsTable, ...], list[Missing]]:
+        a_step = all(has_steps(run) for side in self._sides for run in side)
+        made = (
+            self._table(Part.STEPS, phases_of),
+            self._table(Part.MODULES, modules_of),
+            self._table(Part.SCOPES, lambda run, places: scopes_of(run, places, a_step=a_step)),
+            self._table(Part.OPERATORS, operators_of),
+        )
+        return tuple(table for table in made if table is not None), self._missing
+
+    def _table(self, part: Part, of: Callable[[Observed, Places], RunParts | None]) -> PartsTable | None:
+        places = Places()
+        before, after = (
+            [found for run in side if (found := of(run, places)) is not None] for side in self._sides
+        )
+        if before and after:
+            return compare_parts(before, after, self._doubt)
+        self._missing.append(Missing(part=part, before=not before, after=not after))
+        return None
+
+
+def _facts(side: Side) -> SideFacts:
+    first = min((run.run for run in side.runs), key=lambda run: started_s(run.started_at) or 0.0)
+    git = first.program.git
+    mains = [main for run in side.runs if (main := _main(run)) is not None]
+    return SideFacts(
+        name=side.name,
+        program=first.program.name,
+        runs=len(side.runs),
+        commit=None if git is None else git.commit,
+        dirty=None if git is None else git.dirty,
+        started_at=first.started_at,
+        steps_label=mains[0].label if mains else None,
+        steps=sum(main.steps for main in mains),
+        warmup_steps=sum(main.warmup.steps for main in mains),
+        is_steady=all(main.warmup.end in {WarmupEnd.GIVEN, WarmupEnd.STEADY} for main in mains),
+        unfinished=tuple(run.run.outcome.status for run in side.runs if run.run.outcome.status != "finished"),
+    )
+
+
+def _main(run: Observed) -> GroupResult | None:
+    return None if run.torch is None else run.torch.main

@@ -1,0 +1,193 @@
+"""The parts of one run that are compared: how long each took by itself, a step where there are steps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pyrometer.analysis.call_tree import Place
+from pyrometer.analysis.comparison.model import PartsKind
+from pyrometer.analysis.modules import ModulePlace
+from pyrometer.analysis.observed import Observed
+from pyrometer.analysis.operators import OperatorTable
+from pyrometer.analysis.steps import GroupResult
+from pyrometer.record.torch_run import Step
+from pyrometer.stats.rates import per
+
+
+class Places:
+    """The places of one table, over all runs: the same path is the same place in all of them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Place | None, str, bool], Place] = {}
+
+    def at(self, outer: Place | None, name: str, *, beside: bool = False) -> Place:
+        """The place of that name below another one; ``beside`` of one that hangs there by a thread."""
+        key = (outer, name, beside)
+        if key not in self._known:
+            self._known[key] = Place(name=name, outer=outer)
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFigures:
+    """One part in one run."""
+
+    own_ns: float
+    """Without parts below."""
+    judged_ns: float | None = None
+    """What is judged in its place: the median over steps, where single ones are known."""
+    total_ns: float | None = None
+    calls: float | None = None
+    ns_per_call: float | None = None
+    allocated_bytes: float | None = None
+    is_part: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """The parts of one run; their ``own_ns`` are ``whole_ns``, or less."""
+
+    kind: PartsKind
+    whole_ns: float
+    judged_whole_ns: float | None
+    parts: dict[Place, PartFigures]
+    steps: int | None
+    """Over which figures are averaged; None: the whole run."""
+    with_warmup: bool
+
+
+def steady_steps(main: GroupResult) -> Sequence[Step]:
+    """The steady steps that were kept one by one: all of them, or an unbiased choice."""
+    return main.series[main.warmup.steps :] or main.series[-1:]
+
+
+def phases_of(observed: Observed, places: Places) -> RunParts | None:
+    """The phases of the steady steps, which are the step exactly; None without steps."""
+    main = None if observed.torch is None else observed.torch.main
+    if main is None:
+        return None
+    kept = steady_steps(main)
+    parts = {
+        places.at(None, phase.name): PartFigures(
+            own_ns=phase.mean_ns,
+            judged_ns=median(step.phase_ns[index] for step in kept),
+            total_ns=phase.mean_ns,
+            allocated_bytes=phase.allocated_bytes_per_step,
+        )
+        for index, phase in enumerate(main.phases)
+    }
+    return RunParts(
+        kind=PartsKind.PHASES,
+        whole_ns=main.steady.mean_ns,
+        judged_whole_ns=median(step.duration_ns for step in kept),
+        parts=parts,
+        steps=main.steady.steps,
+        with_warmup=False,
+    )
+
+
+def modules_of(observed: Observed, places: Places) -> RunParts | None:
+    """Each module at each place it is called from; None without modules or steps."""
+    table = None if observed.torch is None else observed.torch.modules
+    if table is None or table.step_ns is None or not table.rows:
+        return None
+    return RunParts(
+        kind=PartsKind.MODULES,
+        whole_ns=table.step_ns,
+        judged_whole_ns=None,
+        parts={place: _module(module) for place, module in _placed_modules(table.walk(), places)},
+        steps=table.steps,
+        with_warmup=True,
+    )
+
+
+def _placed_modules(
+    walk: Iterable[tuple[int, ModulePlace]], places: Places
+) -> Iterator[tuple[Place, ModulePlace]]:
+    around: list[Place] = []
+    for depth, module in walk:
+        del around[depth:]
+        around.append(places.at(around[-1] if around else None, module.name))
+        yield around[-1], module
+
+
+def _module(module: ModulePlace) -> PartFigures:
+    figures = module.per_step
+    return PartFigures(
+        own_ns=figures.forward_self_ns + (figures.backward_self_ns or 0.0),
+        total_ns=figures.forward_ns + (figures.backward_ns or 0.0),
+        calls=figures.calls,
+        allocated_bytes=figures.allocated_bytes,
+    )
+
+
+def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts | None:
+    """Each scope at each place of the call tree, a step or over the whole run; None without scopes."""
+    tree = observed.merged.tree
+    if not tree.roots:
+        return None
+    steps = _all_steps(observed) if a_step else None
+    count = steps or 1
+    parts: dict[Place, PartFigures] = {}
+    around: list[Place] = []
+    for depth, node in tree.walk():
+        del around[depth:]
+        around.append(places.at(around[-1] if around else None, node.name, beside=node.starts_strand))
+        parts[around[-1]] = PartFigures(
+            own_ns=node.self_ns / count,
+            total_ns=node.total_ns / count,
+            calls=(node.calls + node.open_calls) / count,
+            ns_per_call=None if node.open_calls else per(node.total_ns, node.calls),
+            allocated_bytes=per(node.allocated_bytes, count),
+            is_part=not node.parallel,
+        )
+    return RunParts(
+        kind=PartsKind.SCOPES,
+        whole_ns=tree.profiled_ns / count,
+        judged_whole_ns=None,
+        parts=parts,
+        steps=steps,
+        with_warmup=True,
+    )
+
+
+def _all_steps(observed: Observed) -> int | None:
+    main = None if observed.torch is None else observed.torch.main
+    return None if main is None else main.steps
+
+
+def has_steps(observed: Observed) -> bool:
+    """Whether figures can be told a step."""
+    return _all_steps(observed) is not None
+
+
+def operators_of(observed: Observed, places: Places) -> RunParts | None:
+    """The operators of the window over steps of the main group; None where there is none.
+
+    The whole is what was in operators, on all threads, and what was in none on the thread of the steps.
+    """
+    window = _main_window(observed)
+    if window is None:
+        return None
+    return RunParts(
+        kind=PartsKind.OPERATORS,
+        whole_ns=window.covered_ns_per_step + window.outside_ns_per_step,
+        judged_whole_ns=None,
+        parts={
+            places.at(None, row.name): PartFigures(
+                own_ns=row.self_ns_per_step, total_ns=row.total_ns_per_step, calls=row.calls_per_step
+            )
+            for row in window.rows
+        },
+        steps=window.steps,
+        with_warmup=False,
+    )
+
+
+def _main_window(observed: Observed) -> OperatorTable | None:
+    torch = observed.torch
+    if torch is None or torch.operators is None:
+        return None
+    label = None if torch.main is None else torch.main.label
+    windows = torch.operators.windows
+    return next((window for window in windows if window.label == label), windows[0] if windows else None)

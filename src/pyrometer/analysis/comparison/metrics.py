@@ -1,0 +1,218 @@
+"""The figures of whole runs, side by side."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pyrometer.analysis.comparison.figures import steady_steps
+from pyrometer.analysis.comparison.model import Change, Doubt, Metric, MetricChange, Quantity
+from pyrometer.analysis.comparison.verdicts import (
+    BYTES_TOLERANCE,
+    COUNT_TOLERANCE,
+    INSTRUCTIONS_TOLERANCE,
+    PEAK_TOLERANCE,
+    UNSEEDED_INSTRUCTIONS_TOLERANCE,
+    Pairing,
+    judge_counts,
+    judge_times,
+)
+from pyrometer.analysis.observed import Observed
+from pyrometer.analysis.steps import GroupResult
+from pyrometer.record.counters import CacheSimulation
+
+_HASH_SEED = "PYTHONHASHSEED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figure:
+    metric: Metric
+    quantity: Quantity
+    of: Callable[[Observed], float | None]
+    tolerance: float = COUNT_TOLERANCE
+    subject: str | None = None
+
+
+def compare_metrics(
+    before: Sequence[Observed], after: Sequence[Observed], doubt: Doubt | None
+) -> tuple[MetricChange, ...]:
+    """Each figure that any run has: times, rates and shares first, then counts and bytes."""
+    figures = [*_FIGURES, *_generation_figures((*before, *after)), *_instructions(before, after)]
+    if not any(_main(run) for run in (*before, *after)):
+        figures.insert(0, _Figure(metric=Metric.PROFILED, quantity=Quantity.DURATION, of=_profiled))
+    pairings = [
+        Pairing(
+            quantity=figure.quantity,
+            before=[figure.of(run) for run in before],
+            after=[figure.of(run) for run in after],
+        )
+        for figure in figures
+    ]
+    timed = [index for index, figure in enumerate(figures) if figure.quantity.is_timed]
+    changes = dict(zip(timed, judge_times([pairings[index] for index in timed], doubt), strict=True))
+    for index, figure in enumerate(figures):
+        if index not in changes:
+            changes[index] = judge_counts(pairings[index], tolerance=figure.tolerance)
+    return tuple(
+        MetricChange(metric=figures[index].metric, subject=figures[index].subject, change=changes[index])
+        for index in sorted(changes, key=lambda index: (not figures[index].quantity.is_timed, index))
+        if _is_known(changes[index])
+    )
+
+
+def _is_known(change: Change) -> bool:
+    return change.before is not None or change.after is not None
+
+
+def _main(run: Observed) -> GroupResult | None:
+    return None if run.torch is None else run.torch.main
+
+
+def _profiled(run: Observed) -> float:
+    return run.run.profiled_ns
+
+
+def _of_main(figure: Callable[[GroupResult], float | None]) -> Callable[[Observed], float | None]:
+    def of(run: Observed) -> float | None:
+        main = _main(run)
+        return None if main is None else figure(main)
+
+    return of
+
+
+def _median_step_ns(main: GroupResult) -> float:
+    # Of the steps themselves: a percentile from buckets is off by more than the change that matters.
+    return median(step.duration_ns for step in steady_steps(main))
+
+
+def _data_share(main: GroupResult) -> float | None:
+    data = main.phase("data")
+    return None if data is None else data.share
+
+
+def _batches(main: GroupResult) -> float | None:
+    return main.batches_per_step or None
+
+
+def _peak_host_bytes(run: Observed) -> float | None:
+    return None if run.memory is None else run.memory.peak_bytes
+
+
+def _peak_gpu_bytes(run: Observed) -> float | None:
+    gpu = None if run.torch is None else run.torch.gpu
+    return None if gpu is None else gpu.peak_bytes
+
+
+def _compiled(name: str) -> Callable[[Observed], float | None]:
+    def of(run: Observed) -> float | None:
+        compilation = None if run.torch is None else run.torch.compilation
+        return None if compilation is None else getattr(compilation, name)
+
+    return of
+
+
+_FIGURES = (
+    _Figure(metric=Metric.STEP, quantity=Quantity.DURATION, of=_of_main(_median_step_ns)),
+    _Figure(
+        metric=Metric.SAMPLES_PER_SECOND,
+        quantity=Quantity.RATE,
+        of=_of_main(lambda main: main.steady.samples_per_second),
+    ),
+    _Figure(
+        metric=Metric.TOKENS_PER_SECOND,
+        quantity=Quantity.RATE,
+        of=_of_main(lambda main: main.steady.tokens_per_second),
+    ),
+    _Figure(metric=Metric.DATA_SHARE, quantity=Quantity.SHARE, of=_of_main(_data_share)),
+    _Figure(
+        metric=Metric.FORWARD_CALLS,
+        quantity=Quantity.COUNT,
+        of=_of_main(lambda main: main.forward_calls_per_step),
+    ),
+    _Figure(
+        metric=Metric.BACKWARD_PASSES,
+        quantity=Quantity.COUNT,
+        of=_of_main(lambda main: main.backward_passes_per_step),
+    ),
+    _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_of_main(_batches)),
+    _Figure(
+        metric=Metric.TENSOR_BYTES,
+        quantity=Quantity.BYTES,
+        of=_of_main(lambda main: main.steady.allocated_bytes_per_step),
+        tolerance=BYTES_TOLERANCE,
+    ),
+    _Figure(
+        metric=Metric.TENSOR_ALLOCATIONS,
+        quantity=Quantity.COUNT,
+        of=_of_main(lambda main: main.allocations_per_step),
+        tolerance=BYTES_TOLERANCE,
+    ),
+    _Figure(
+        metric=Metric.PEAK_HOST_BYTES, quantity=Quantity.BYTES, of=_peak_host_bytes, tolerance=PEAK_TOLERANCE
+    ),
+    _Figure(
+        metric=Metric.PEAK_GPU_BYTES, quantity=Quantity.BYTES, of=_peak_gpu_bytes, tolerance=PEAK_TOLERANCE
+    ),
+    _Figure(metric=Metric.GRAPHS, quantity=Quantity.COUNT, of=_compiled("graphs")),
+    _Figure(metric=Metric.GRAPH_BREAKS, quantity=Quantity.COUNT, of=_compiled("graph_breaks")),
+    _Figure(metric=Metric.RECOMPILATIONS, quantity=Quantity.COUNT, of=_compiled("recompilations")),
+)
+
+
+def _generation_figures(runs: Iterable[Observed]) -> list[_Figure]:
+    """What each model that generates text does."""
+    labels = dict.fromkeys(
+        generation.label for run in runs if run.torch is not None for generation in run.torch.generations
+    )
+    return [
+        _Figure(metric=metric, quantity=quantity, of=_generated(label, name), subject=label)
+        for label in labels
+        for metric, quantity, name in (
+            (Metric.GENERATED_PER_SECOND, Quantity.RATE, "tokens_per_second"),
+            (Metric.FIRST_TOKEN, Quantity.DURATION, "first_token_ns"),
+        )
+    ]
+
+
+def _generated(label: str, name: str) -> Callable[[Observed], float | None]:
+    def of(run: Observed) -> float | None:
+        generations = () if run.torch is None else run.torch.generations
+        found = next((generation for generation in generations if generation.label == label), None)
+        return None if found is None else getattr(found, name)
+
+    return of
+
+
+def _instructions(before: Sequence[Observed], after: Sequence[Observed]) -> list[_Figure]:
+    simulations = [_simulation(run) for run in (*before, *after)]
+    seeds = {None if one is None else one.environment.get(_HASH_SEED) for one in simulations}
+    seeded = len(seeds) == 1 and None not in seeds
+    return [
+        _Figure(
+            metric=Metric.SIMULATED_INSTRUCTIONS,
+            quantity=Quantity.INSTRUCTIONS,
+            of=_simulated_instructions,
+            tolerance=INSTRUCTIONS_TOLERANCE if seeded else UNSEEDED_INSTRUCTIONS_TOLERANCE,
+        ),
+        _Figure(
+            metric=Metric.HARDWARE_INSTRUCTIONS,
+            quantity=Quantity.INSTRUCTIONS,
+            of=_hardware_instructions,
+            tolerance=UNSEEDED_INSTRUCTIONS_TOLERANCE,
+        ),
+    ]
+
+
+def _simulation(run: Observed) -> CacheSimulation | None:
+    counters = run.run.counters
+    return None if counters is None else counters.simulated
+
+
+def _simulated_instructions(run: Observed) -> float | None:
+    simulated = None if run.counters is None else run.counters.simulated
+    return None if simulated is None else simulated.instructions
+
+
+def _hardware_instructions(run: Observed) -> float | None:
+    hardware = None if run.counters is None else run.counters.hardware
+    counter = None if hardware is None else hardware.process["instructions"]
+    return None if counter is None else counter.count

@@ -1,0 +1,368 @@
+"""The sections of a comparison: whether, in short, figures of the whole, and tables of parts that add up."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Comparison,
+    FunctionTable,
+    Part,
+    PartChange,
+    PartsKind,
+    PartsTable,
+    Presence,
+    Quantity,
+    Verdict,
+)
+from pyrometer.analysis.comparison.parts import is_called_otherwise
+from pyrometer.analysis.comparison.verdicts import (
+    BYTES_TOLERANCE,
+    INSTRUCTIONS_TOLERANCE,
+    LEAST_TESTED_SHARE,
+    PEAK_TOLERANCE,
+    SAME_WITHIN,
+    UNSEEDED_INSTRUCTIONS_TOLERANCE,
+)
+from pyrometer.report import comparison_words as words
+from pyrometer.report.blocks import (
+    Bullets,
+    Column,
+    Emphasis,
+    Lines,
+    Row,
+    Section,
+    Table,
+    notes,
+    without_unknown_columns,
+)
+from pyrometer.report.cells import UNKNOWN_CELL, Style
+
+DEFAULT_TOP = 10
+_MOST_CALLED_OTHERWISE = 5
+_MOST_GROWN = 3
+_LEAST_TOLD_SHARE = 0.01
+_INTERVAL = "99 % interval of %"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How much of a comparison is shown; ``top`` rows of each table, None: all."""
+
+    style: Style
+    top: int | None = DEFAULT_TOP
+
+
+def build_opening(comparison: Comparison) -> Section:
+    """Whether both sides may be compared, and each fact that is not the same."""
+    sides = (
+        f"A, before: {words.describe_side(comparison.before)}",
+        f"B, after:  {words.describe_side(comparison.after)}",
+    )
+    differences = tuple(words.describe_differences(comparison))
+    return Section(
+        title="May they be compared?",
+        blocks=(
+            Lines(lines=sides),
+            Lines(lines=(words.describe_level(comparison),), emphasis=Emphasis.STRONG),
+            *((Bullets(lines=differences),) if differences else ()),
+        ),
+    )
+
+
+def build_summary(comparison: Comparison, style: Style) -> Section:
+    """The comparison in a few sentences: what is certain first, then where time went."""
+    return Section(title="In short", blocks=(Bullets(lines=tuple(_summary(comparison, style))),))
+
+
+def _summary(comparison: Comparison, style: Style) -> Iterator[str]:
+    leading = comparison.leading
+    if leading is not None:
+        yield words.describe_metric(leading, style)
+    doubt = words.describe_doubt(comparison)
+    if doubt is not None:
+        yield doubt
+    yield from _certain(comparison, style)
+    yield from _largest(comparison)
+    yield from _cautions(comparison)
+
+
+def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
+    """Counts and bytes that are not the same: certain from one run."""
+    changed = [
+        one
+        for one in comparison.metrics
+        if not one.change.quantity.is_timed and one.change.verdict in {Verdict.MORE, Verdict.FEWER}
+    ]
+    yield from (words.describe_metric(one, style) for one in changed)
+    found = [
+        sentence
+        for table in comparison.tables
+        for row in table.rows
+        if (sentence := words.describe_calls(row, table.kind, a_step=table.steps is not None))
+    ]
+    yield from found[:_MOST_CALLED_OTHERWISE]
+    left = len(found) - _MOST_CALLED_OTHERWISE
+    if left > 0:
+        yield f"{left:,} more parts are new, have vanished, or are called otherwise: see below"
+    if not changed and not found:
+        yield "Counts and bytes are the same."
+
+
+def _largest(comparison: Comparison) -> Iterator[str]:
+    """The parts in which most of the change is, by the table that goes deepest."""
+    kinds = (PartsKind.PHASES, PartsKind.MODULES, PartsKind.SCOPES)
+    for table in filter(None, map(comparison.table, kinds)):
+        least = _LEAST_TOLD_SHARE * max(table.whole.before or 0.0, table.whole.after or 0.0)
+        rows = sorted(
+            (row for row in table.rows if row.is_part and abs(row.own.grown) >= max(least, 1.0)),
+            key=lambda row: -abs(row.own.grown),
+        )
+        if rows:
+            told = ", ".join(_grown(row, table.kind) for row in rows[:_MOST_GROWN])
+            yield f"{words.TABLE_TITLES[table.kind]}: {told}. {words.describe_adding_up(table)}"
+
+
+def _grown(row: PartChange, kind: PartsKind) -> str:
+    moved = next(iter(words.describe_details(row)), None) if row.moved is not None else None
+    return (
+        f"{words.short_name(words.part_name(row, kind))} {words.write_plain_signed(row.own.grown)}"
+        f" ({words.write_verdict(row.own, row.presence)}{'' if moved is None else f', {moved}'})"
+    )
+
+
+def _cautions(comparison: Comparison) -> Iterator[str]:
+    """What makes figures less sure than they look."""
+    for name, side in (("A", comparison.before), ("B", comparison.after)):
+        if side.unfinished:
+            yield f"{name}: not every run finished ({', '.join(sorted(set(side.unfinished)))})"
+        if not side.is_steady:
+            yield f"{name}: steps did not become steady, or are too few to tell: warm-up may be in it"
+    labels = (comparison.before.steps_label, comparison.after.steps_label)
+    if None not in labels and labels[0] != labels[1]:
+        yield f"The steps are not made by the same: {labels[0]} in A, {labels[1]} in B"
+    missing = [one for one in comparison.missing if one.part is not Part.STEPS or one.before != one.after]
+    if missing:
+        yield f"Not compared: {'; '.join(map(words.describe_missing, missing))}."
+
+
+# Tables.
+
+
+def build_metrics(comparison: Comparison, shape: Shape) -> Section:
+    """The figures of the whole runs."""
+    rows = tuple(
+        Row(name=words.metric_name(one), cells=_cells(one.change, shape.style)) for one in comparison.metrics
+    )
+    if not rows:
+        return Section(title="Whole run", blocks=(Lines(lines=("Nothing was measured on both sides.",)),))
+    table = Table(columns=_columns(), rows=rows, names="figure", whole_names=True)
+    return Section(
+        title="Whole run",
+        blocks=(_trimmed(table), *notes(_rules(comparison))),
+    )
+
+
+def _rules(comparison: Comparison) -> Iterator[str]:
+    """By which rules verdicts are made."""
+    if comparison.doubt is None:
+        yield (
+            f"Times are judged over {comparison.before.runs} + {comparison.after.runs} processes. A change "
+            "is called one where p is below 1 %, by permuting which process is whose (exact; Holm over the "
+            "rows of a table), and where it is 1 % or more; no change where its 99 % interval is within "
+            f"±{100 * SAME_WITHIN:.0f} %. Parts below {100 * LEAST_TESTED_SHARE:.0f} % of the whole are not "
+            "tested."
+        )
+    if comparison.before.runs + comparison.after.runs > 2:
+        yield "Each figure is the median over the runs of its side."
+    yield (
+        f"Called the same: counts that are equal, bytes within {100 * BYTES_TOLERANCE:g} %, peaks within "
+        f"{100 * PEAK_TOLERANCE:g} %, instructions within {100 * INSTRUCTIONS_TOLERANCE:g} % "
+        f"({100 * UNSEEDED_INSTRUCTIONS_TOLERANCE:g} % without a fixed hash seed)."
+    )
+
+
+def build_parts(table: PartsTable, shape: Shape) -> Section:
+    """One table of parts, which add up to the whole as printed."""
+    shown, folded = _split(table.rows, shape.top)
+    duplicates = _duplicates(shown)
+    rows = [_part_row(row, table.kind, shape.style, in_full=row.name in duplicates) for row in shown]
+    if folded:
+        rows.append(_folded_row(folded, shape.style))
+    style = shape.style
+    if table.kind is not PartsKind.PHASES or table.rest.before or table.rest.after:
+        rows.append(_sum_row(words.rest_name(table.kind), table.rest, style, emphasis=Emphasis.FAINT))
+    name = words.whole_name(table.kind, a_step=table.steps is not None)
+    rows.append(replace(_sum_row(name, table.whole, style, emphasis=Emphasis.STRONG), total=True))
+    calls = Column(heading="calls", spelled="calls a step" if table.steps is not None else "calls")
+    made = Table(
+        columns=(calls, *_columns()),
+        rows=tuple(rows),
+        names=words.PART_NAMES[table.kind],
+        details="notes" if any(row.details for row in rows) else "",
+    )
+    return Section(
+        title=words.TABLE_TITLES[table.kind],
+        blocks=(
+            _trimmed(made),
+            *notes((f"{words.describe_basis(table)} {words.describe_adding_up(table)}", *_folding(folded))),
+        ),
+    )
+
+
+def build_calls(table: PartsTable, shape: Shape) -> Section | None:
+    """What one call of a part takes, with all below it; None where that is not known of any."""
+    known = [(row, row.per_call) for row in table.rows if row.per_call is not None]
+    if not known:
+        return None
+    top = len(known) if shape.top is None else shape.top
+    ordered = sorted(known, key=lambda pair: -abs((pair[0].total or pair[0].own).grown))
+    rows = tuple(
+        Row(
+            name=words.part_name(row, table.kind),
+            cells=(words.write_calls(row), *_cells(change, shape.style, row.presence)),
+        )
+        for row, change in ordered[:top]
+    )
+    columns = (Column(heading="calls", spelled="calls a step"), *_columns())
+    left = len(ordered) - len(rows)
+    return Section(
+        title=f"{words.TABLE_TITLES[table.kind]}, one call",
+        blocks=(
+            _trimmed(Table(columns=columns, rows=rows, names=words.PART_NAMES[table.kind])),
+            *notes(
+                (f"Mean of a finished call, with all below it.{f' {left:,} more: --all.' if left else ''}",)
+            ),
+        ),
+    )
+
+
+def build_functions(table: FunctionTable, shape: Shape) -> Section:
+    """Functions by the change of their share of the CPU time: a trend, whatever the number of runs."""
+    rows = table.rows if shape.top is None else table.rows[: shape.top]
+    made = tuple(
+        Row(
+            name=row.name,
+            qualified_name=f"{row.name} ({row.module})" if row.module else row.name,
+            cells=(
+                _share(row.change.before, row.before_margin),
+                _share(row.change.after, row.after_margin),
+                words.write_signed(row.change.grown, Quantity.SHARE, shape.style),
+                "trend" if row.presence is Presence.BOTH else row.presence.value,
+            ),
+        )
+        for row in rows
+    )
+    columns = (
+        Column(heading="before %"),
+        Column(heading="after %"),
+        Column(heading="change"),
+        Column(heading="verdict", left=True),
+    )
+    before, after = table.samples
+    left = len(table.rows) - len(rows)
+    note = (
+        f"Own share of the CPU time by {before:,} and {after:,} samples, with 95 % margins. Shares are never "
+        f"judged: one that grew may be all that did not shrink.{f' {left:,} more: --all.' if left else ''}"
+    )
+    return Section(
+        title="Functions",
+        blocks=(
+            Table(columns=columns, rows=made, names="function"),
+            *notes((note,)),
+        ),
+    )
+
+
+def build_sections(comparison: Comparison, shape: Shape) -> Iterator[Section]:
+    """The tables, from the whole to its parts."""
+    yield build_metrics(comparison, shape)
+    for table in comparison.tables:
+        yield build_parts(table, shape)
+        calls = build_calls(table, shape) if table.kind is PartsKind.SCOPES else None
+        if calls is not None:
+            yield calls
+    if comparison.functions is not None:
+        yield build_functions(comparison.functions, shape)
+
+
+def _columns() -> tuple[Column, ...]:
+    return (
+        Column(heading="before"),
+        Column(heading="after"),
+        Column(heading="change", dropped=2),
+        Column(heading="%"),
+        Column(heading=_INTERVAL, dropped=1),
+        Column(heading="verdict", left=True),
+    )
+
+
+def _cells(change: Change, style: Style, presence: Presence = Presence.BOTH) -> tuple[str, ...]:
+    return (
+        words.write_figure(change.before, change.quantity, style),
+        words.write_figure(change.after, change.quantity, style),
+        # Of a part that is new or gone, all of it.
+        words.write_signed(change.grown, change.quantity, style)
+        if presence is not Presence.BOTH
+        else words.write_change(change, style),
+        words.write_percent(change),
+        words.write_interval(change),
+        words.write_verdict(change, presence),
+    )
+
+
+def _trimmed(table: Table) -> Table:
+    """Without columns in which nothing is known: calls of phases, intervals of few runs."""
+    return without_unknown_columns(table, {UNKNOWN_CELL, ""})
+
+
+def _split(rows: Sequence[PartChange], top: int | None) -> tuple[Sequence[PartChange], Sequence[PartChange]]:
+    """The rows to show, and those that are put together."""
+    if top is None or len(rows) <= top + 1:
+        return rows, ()
+    return rows[:top], rows[top:]
+
+
+def _duplicates(rows: Iterable[PartChange]) -> set[str]:
+    """Names that stand at several places."""
+    counted = Counter(row.name for row in rows)
+    return {name for name, count in counted.items() if count > 1}
+
+
+def _part_row(row: PartChange, kind: PartsKind, style: Style, *, in_full: bool) -> Row:
+    name = words.path_name(row) if in_full else words.part_name(row, kind)
+    return Row(
+        name=name,
+        cells=(words.write_calls(row), *_cells(row.own, style, row.presence)),
+        details=tuple(words.describe_details(row)),
+        mark="" if row.is_part else " ∥",
+        emphasis=Emphasis.STRONG if is_called_otherwise(row) else Emphasis.NONE,
+    )
+
+
+def _folded_row(folded: Sequence[PartChange], style: Style) -> Row:
+    parts = [row.own for row in folded if row.is_part]
+    change = Change(
+        quantity=Quantity.DURATION,
+        before=sum(own.before or 0.0 for own in parts),
+        after=sum(own.after or 0.0 for own in parts),
+        verdict=Verdict.CANNOT_TELL,
+    )
+    return replace(_sum_row(f"{len(folded):,} more", change, style, emphasis=Emphasis.FAINT), sentence=True)
+
+
+def _sum_row(name: str, change: Change, style: Style, *, emphasis: Emphasis) -> Row:
+    *cells, verdict = _cells(change, style)
+    is_told = change.verdict is not Verdict.CANNOT_TELL or change.doubt is not None
+    return Row(name=name, cells=("", *cells, verdict if is_told else ""), emphasis=emphasis)
+
+
+def _folding(folded: Sequence[PartChange]) -> tuple[str, ...]:
+    return (f"{len(folded):,} more rows: --top N, or --all.",) if folded else ()
+
+
+def _share(share: float | None, margin: float | None) -> str:
+    if share is None or margin is None:
+        return UNKNOWN_CELL
+    return f"{100 * share:.1f} ±{100 * margin:.1f}"

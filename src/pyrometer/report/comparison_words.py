@@ -1,0 +1,345 @@
+"""A comparison in words: figures with their signs, verdicts, and the reasons for "cannot tell"."""
+
+from collections.abc import Iterator
+
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Comparison,
+    Doubt,
+    Metric,
+    MetricChange,
+    Missing,
+    Part,
+    PartChange,
+    PartsKind,
+    PartsTable,
+    Presence,
+    Quantity,
+    SideFacts,
+    Verdict,
+)
+from pyrometer.analysis.comparison.parts import is_called_otherwise
+from pyrometer.analysis.comparison.verdicts import LEAST_RUNS
+from pyrometer.analysis.identity import Level, Weight
+from pyrometer.report.cells import UNKNOWN_CELL, Style
+from pyrometer.report.safe_text import shorten_middle, visible
+from pyrometer.units import compact_count, format_bytes, format_count, format_duration, three_digits
+
+_LONGEST_NAME = 60
+_MOST_STEPS_OF_A_PATH = 4
+
+METRIC_NAMES = {
+    Metric.STEP: "step (median)",
+    Metric.SAMPLES_PER_SECOND: "samples/s",
+    Metric.TOKENS_PER_SECOND: "tokens/s",
+    Metric.DATA_SHARE: "waiting for data",
+    Metric.PROFILED: "profiled time",
+    Metric.FIRST_TOKEN: "first token",
+    Metric.GENERATED_PER_SECOND: "generated tokens/s",
+    Metric.FORWARD_CALLS: "forward calls a step",
+    Metric.BACKWARD_PASSES: "backward passes a step",
+    Metric.BATCHES: "batches a step",
+    Metric.TENSOR_BYTES: "tensor bytes a step",
+    Metric.TENSOR_ALLOCATIONS: "tensor allocations a step",
+    Metric.PEAK_HOST_BYTES: "peak host memory",
+    Metric.PEAK_GPU_BYTES: "peak GPU memory",
+    Metric.GRAPHS: "compiled graphs",
+    Metric.GRAPH_BREAKS: "graph breaks",
+    Metric.RECOMPILATIONS: "recompilations",
+    Metric.SIMULATED_INSTRUCTIONS: "instructions (simulated)",
+    Metric.HARDWARE_INSTRUCTIONS: "instructions (hardware)",
+}
+
+TABLE_TITLES = {
+    PartsKind.PHASES: "Phases",
+    PartsKind.MODULES: "Modules",
+    PartsKind.SCOPES: "Scopes",
+    PartsKind.OPERATORS: "Operators",
+}
+PART_NAMES = {
+    PartsKind.PHASES: "phase",
+    PartsKind.MODULES: "module",
+    PartsKind.SCOPES: "scope",
+    PartsKind.OPERATORS: "operator",
+}
+_WHOLES = {
+    PartsKind.PHASES: "step (mean)",
+    PartsKind.MODULES: "step (mean)",
+    PartsKind.SCOPES: "profiled time",
+    PartsKind.OPERATORS: "step in the window",
+}
+
+_MISSING = {
+    Part.STEPS: ("steps of PyTorch", None),
+    Part.MODULES: ("modules", None),
+    Part.SCOPES: ("scopes", None),
+    Part.OPERATORS: ("operators", "record them with: pyrometer run --operators"),
+    Part.SAMPLES: ("stack samples, so that there are no functions and no flame graph", None),
+}
+
+
+# Figures.
+
+
+def write_figure(value: float | None, quantity: Quantity, style: Style) -> str:
+    """A figure in its unit, a dash where it is not known."""
+    if value is None:
+        return UNKNOWN_CELL
+    match quantity:
+        case Quantity.DURATION:
+            return style.duration(value)
+        case Quantity.BYTES:
+            return style.size(value)
+        case Quantity.SHARE:
+            return style.share(value) + ("" if style.wordy else " %")
+        case Quantity.INSTRUCTIONS:
+            return compact_count(round(value))
+        case Quantity.RATE | Quantity.COUNT:
+            return _number(value)
+
+
+def _number(value: float) -> str:
+    if abs(value) >= 99.95 or value.is_integer():
+        return f"{value:,.0f}"
+    return three_digits(value)
+
+
+def write_change(change: Change, style: Style) -> str:
+    """The absolute change with its sign; of shares in points."""
+    return write_signed(change.absolute, change.quantity, style)
+
+
+def write_signed(value: float | None, quantity: Quantity, style: Style) -> str:
+    """A difference of two figures, with its sign."""
+    if value is None:
+        return UNKNOWN_CELL
+    if quantity is Quantity.SHARE:
+        return f"{_signless_zero(100 * value, 1)} pt"
+    written = write_figure(abs(value), quantity, style)
+    if not any(digit in "123456789" for digit in written):
+        return written
+    return f"{'-' if value < 0 else '+'}{written}"
+
+
+def write_percent(change: Change) -> str:
+    """The relative change in percent, without the sign of percent; a dash from 0, and of shares."""
+    if change.relative is None or change.quantity is Quantity.SHARE:
+        return UNKNOWN_CELL
+    percent = 100 * change.relative
+    return ">+999" if percent >= 999.95 else _signless_zero(percent, 1)
+
+
+def _signless_zero(value: float, decimals: int) -> str:
+    written = f"{value:+.{decimals}f}"
+    return written[1:] if float(written) == 0 else written
+
+
+def write_interval(change: Change) -> str:
+    """The interval of the relative change in percent; a dash without one."""
+    if change.interval is None:
+        return UNKNOWN_CELL
+    low, high = change.interval
+    return f"{_signless_zero(100 * low, 1)} to {_signless_zero(100 * high, 1)}"
+
+
+def write_verdict(change: Change, presence: Presence = Presence.BOTH) -> str:
+    """One or two words."""
+    return change.verdict.value if presence is Presence.BOTH else presence.value
+
+
+def write_times(ratio: float) -> str:
+    """How many times: ``2 ×``, ``0.5 ×``."""
+    rounded = round(ratio, 2)
+    return f"{rounded:g} ×" if rounded else "<0.01 ×"
+
+
+def write_calls(row: PartChange) -> str:
+    """How often it is called a step, or how many times as often as before."""
+    calls = row.calls
+    if calls is None:
+        return UNKNOWN_CELL
+    if row.presence is not Presence.BOTH:
+        return _number(calls.after if calls.before is None and calls.after is not None else calls.before or 0)
+    if calls.verdict is Verdict.CANNOT_TELL:
+        return "varies"
+    if calls.verdict is not Verdict.SAME and calls.before and calls.after is not None:
+        return f"{write_times(calls.after / calls.before)} as often"
+    return _number(calls.after or 0.0)
+
+
+# Names.
+
+
+def part_name(row: PartChange, kind: PartsKind) -> str:
+    """What a row is called: a scope by where it stands, as the same name may stand elsewhere."""
+    return path_name(row) if kind is PartsKind.SCOPES else row.name
+
+
+def path_name(row: PartChange) -> str:
+    """Where a part stands: the last names of its path."""
+    path = row.path
+    kept = path[-_MOST_STEPS_OF_A_PATH:]
+    return " > ".join((*(["…"] if len(kept) < len(path) else []), *map(visible, kept)))
+
+
+def whole_name(kind: PartsKind, *, a_step: bool) -> str:
+    """What the parts of a table make up."""
+    return _WHOLES[kind] + (" a step" if kind is PartsKind.SCOPES and a_step else "")
+
+
+def rest_name(kind: PartsKind) -> str:
+    """What is in no part."""
+    return "unexplained" if kind is PartsKind.PHASES else f"in no {PART_NAMES[kind]}"
+
+
+def metric_name(one: MetricChange) -> str:
+    """A figure of the whole run."""
+    name = METRIC_NAMES[one.metric]
+    return name if one.subject is None else f"{name}, {short_name(one.subject)}"
+
+
+def short_name(name: str) -> str:
+    """A name in a sentence, shortened where it is long."""
+    return shorten_middle(visible(name), _LONGEST_NAME)
+
+
+# Sentences.
+
+
+def describe_side(side: SideFacts) -> str:
+    """A side in a line: what it is called, what it ran, at which commit, how often."""
+    commit = "no commit known" if side.commit is None else f"commit {side.commit[:12]}"
+    changed = " with uncommitted changes" if side.dirty else ""
+    steps = ""
+    if side.steps_label is not None:
+        kept = side.steps - side.warmup_steps
+        steps = (
+            f", {format_count(kept, 'steady step')} of {short_name(side.steps_label)}"
+            f" after {side.warmup_steps:,} of warm-up"
+        )
+    return f"{short_name(side.name)}: {format_count(side.runs, 'run')}, {commit}{changed}{steps}"
+
+
+def describe_level(comparison: Comparison) -> str:
+    """Whether they may be compared."""
+    match comparison.comparability.level:
+        case Level.REFUSED:
+            return "Refused: these runs are of different things, and their figures say nothing of the code."
+        case Level.TREND_ONLY:
+            return "Trend only: the machines may differ, so times are shown and not judged. Counts are."
+        case Level.COMPARABLE:
+            return "Comparable: program, inputs, software and machine are the same."
+
+
+def describe_differences(comparison: Comparison) -> Iterator[str]:
+    """Each fact that is not the same, what that means, and how to accept it."""
+    for difference in comparison.comparability.differences:
+        meaning = difference.weight.value
+        if difference.accepted:
+            meaning = "accepted"
+        elif difference.weight is not Weight.NOTED:
+            meaning = f"{meaning}; to accept it: --allow {difference.name}"
+        yield f"{difference.sentence} [{meaning}]"
+
+
+def describe_doubt(comparison: Comparison) -> str | None:
+    """Why no time has a verdict, and what to do about it; None where times have one."""
+    before, after = comparison.before.runs, comparison.after.runs
+    match comparison.doubt:
+        case Doubt.FEW_RUNS:
+            return (
+                f"Times cannot be told from {before} + {format_count(after, 'run')}: what is shown is a "
+                f"trend. A verdict takes at least {LEAST_RUNS} runs a side, recorded by turns, in a folder "
+                "each. Counts and bytes are exact."
+            )
+        case Doubt.NOT_INTERLEAVED:
+            return (
+                "Times cannot be told: the runs of A and B did not take turns (all of A ran before B, or "
+                "nearly so); what changed on the machine meanwhile cannot be told apart. Record them by "
+                "turns: A, B, A, B."
+            )
+        case Doubt.OTHER_MACHINE:
+            return "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."
+        case _:
+            return None
+
+
+def describe_missing(missing: Missing) -> str:
+    """A part that is not compared."""
+    what, advice = _MISSING[missing.part]
+    who = (
+        "neither side has" if missing.before and missing.after else f"{'A' if missing.before else 'B'} has no"
+    )
+    return f"{who} {what}" + (f"; {advice}" if advice else "")
+
+
+def describe_metric(one: MetricChange, style: Style) -> str:
+    """A figure on both sides, in a sentence."""
+    change = one.change
+    if change.before is None or change.after is None:
+        side = "A" if change.before is None else "B"
+        return f"{metric_name(one)}: not measured in {side}"
+    before = write_figure(change.before, change.quantity, style)
+    after = write_figure(change.after, change.quantity, style)
+    by = write_change(change, style) if change.quantity is Quantity.SHARE else f"{write_percent(change)} %"
+    if change.verdict is Verdict.SAME:
+        return f"{metric_name(one)}: the same ({after})"
+    interval = f", 99 % interval {write_interval(change)} %" if change.interval is not None else ""
+    return f"{metric_name(one)}: {change.verdict.value}: {before} → {after} ({by}{interval})"
+
+
+def describe_calls(row: PartChange, kind: PartsKind, *, a_step: bool) -> str | None:
+    """That a part is called more or less often, is new or has vanished; None where it is as before."""
+    name = f"{PART_NAMES[kind]} {short_name(part_name(row, kind))}"
+    if not is_called_otherwise(row):
+        return None
+    if row.presence is not Presence.BOTH:
+        return f"{name}: {'new' if row.presence is Presence.NEW else 'vanished'}"
+    calls = row.calls
+    if calls is None or not calls.before or calls.after is None:
+        return None
+    unit = "a step" if a_step else "in the run"
+    return (
+        f"{name}: called {write_times(calls.after / calls.before)} as often "
+        f"({_number(calls.before)} → {_number(calls.after)} {unit})"
+    )
+
+
+def describe_details(row: PartChange) -> Iterator[str]:
+    """What the columns of a row do not say: where time moved from, and other bytes."""
+    if row.moved is not None:
+        source = short_name(row.moved.name) if row.moved.name else "what is in no part"
+        yield f"{'' if row.moved.proven else 'perhaps '}moved from {source}, which lost about as much"
+    allocated = row.allocated
+    if allocated is not None and allocated.verdict in {Verdict.MORE, Verdict.FEWER} and row.own.absolute:
+        before, after = format_bytes(allocated.before or 0.0), format_bytes(allocated.after or 0.0)
+        yield f"allocates {allocated.verdict.value} bytes of tensors: {before} → {after}"
+    if not row.is_part:
+        yield "on another thread: beside the whole, and not part of it"
+
+
+def describe_adding_up(table: PartsTable) -> str:
+    """That the changes of the parts are that of the whole, and what they leave unexplained."""
+    explained = write_plain_signed(table.explained)
+    whole = write_plain_signed(table.whole.grown)
+    rest = write_plain_signed(table.unexplained)
+    where = "" if table.kind is PartsKind.PHASES else f" ({rest_name(table.kind)})"
+    return f"The parts explain {explained} of {whole}; unexplained: {rest}{where}."
+
+
+def write_plain_signed(duration_ns: float) -> str:
+    """A difference of durations in running text."""
+    written = format_duration(abs(duration_ns))
+    if not any(digit in "123456789" for digit in written):
+        return written
+    return f"{'-' if duration_ns < 0 else '+'}{written}"
+
+
+def describe_basis(table: PartsTable) -> str:
+    """Over what the figures of a table are."""
+    if table.steps is None:
+        return "Own times over the whole run."
+    before, after = table.steps
+    warmup = ", warm-up too" if table.with_warmup else ""
+    window = " of the windows in which operators were looked at" if table.kind is PartsKind.OPERATORS else ""
+    return f"Own times a step, over {before:,} + {after:,} steps{window}{warmup}."
