@@ -16,21 +16,11 @@ from pyrometer.analysis.history import (
     build_histories,
     find_changes,
     find_programs,
-    remember,
 )
+from pyrometer.cli.history_adding import add_run
 from pyrometer.errors import UsageError
-from pyrometer.record.run import Run
-from pyrometer.store.history import (
-    MOST_RUNS,
-    HistoryError,
-    append,
-    forget,
-    history_path,
-    project_of,
-    rank_in,
-    read_history,
-)
-from pyrometer.store.run_files import current_folder, read_run
+from pyrometer.store.history import MOST_RUNS, forget, history_path, project_of, read_history
+from pyrometer.store.run_files import current_folder
 
 DEFAULT_LAST = 30
 _SEED = 20_261_117
@@ -88,24 +78,11 @@ def history(
 
 def _add(run_path: Path, following: Sequence[str]) -> None:
     """Keep a run that has ended, and go on with another command: one start of an interpreter for both."""
-    try:
-        _remember(read_run(run_path), run_path)
-    except HistoryError as error:
-        _say(f"the run is not in the history: {error} (pyrometer run --no-history does without)")
+    add_run(run_path)
     if following:
         from pyrometer.cli.app import app
 
         app(args=list(following), prog_name="pyrometer")
-
-
-def _remember(run: Run, run_path: Path) -> None:
-    project, folder = project_of(Path(run.program.working_directory))
-    past = remember(
-        run, project=project, folder=folder, rank=rank_in(os.environ), run_path=str(run_path.absolute())
-    )
-    aside = append(past, history_path(os.environ))
-    if aside is not None:
-        _say(f"the history was damaged: it is now {aside}, and a new one is begun")
 
 
 def _path() -> Path:
