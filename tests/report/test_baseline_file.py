@@ -6,7 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pyrometer.analysis.baseline import Baseline, add_measurements, measure
+from pyrometer.analysis.baseline import measure
+from pyrometer.analysis.saved_baseline import SavedBaseline, add_figures, save_runs
 from pyrometer.record.run import Run
 from pyrometer.report.baseline_file import render_baseline, schema_text
 from tests.torch_runs import gpu_run, hostile_torch_run, inference_run, long_run, training_run
@@ -15,8 +16,8 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "baseline.schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(schema_text()))
 
 
-def baseline_of(run: Run) -> Baseline:
-    return add_measurements(None, [(run.program, measure(run, file_name="baseline.json"))])
+def baseline_of(run: Run) -> SavedBaseline:
+    return add_figures(None, [(run.program, measure(run, file_name="baseline.json"))])
 
 
 def test_the_file_has_the_keys_of_the_document_at_its_top() -> None:

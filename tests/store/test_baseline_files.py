@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyrometer.analysis.baseline import Baseline, add_measurements, measure
+from pyrometer.analysis.baseline import measure
+from pyrometer.analysis.saved_baseline import SavedBaseline, add_figures
 from pyrometer.errors import UsageError
 from pyrometer.report.baseline_file import render_baseline
 from pyrometer.store.baseline_files import read_baseline, resolve_baseline, write_baseline
@@ -12,12 +13,12 @@ from tests.torch_runs import training_run
 
 
 @pytest.fixture
-def baseline() -> Baseline:
+def baseline() -> SavedBaseline:
     run = training_run()
-    return add_measurements(None, [(run.program, measure(run, file_name="baseline.json"))])
+    return add_figures(None, [(run.program, measure(run, file_name="baseline.json"))])
 
 
-def test_what_is_written_is_read_again(tmp_path: Path, baseline: Baseline) -> None:
+def test_what_is_written_is_read_again(tmp_path: Path, baseline: SavedBaseline) -> None:
     path = tmp_path / "new" / "baseline.json"
     write_baseline(render_baseline(baseline), path)
     assert read_baseline(path) == baseline
@@ -54,7 +55,9 @@ def test_a_file_of_anything_else_is_refused_and_stays(tmp_path: Path, content: s
     assert path.read_text(encoding="utf-8") == content
 
 
-def test_a_baseline_that_lost_a_figure_is_refused_with_its_place(tmp_path: Path, baseline: Baseline) -> None:
+def test_a_baseline_that_lost_a_figure_is_refused_with_its_place(
+    tmp_path: Path, baseline: SavedBaseline
+) -> None:
     content = json.loads(render_baseline(baseline))
     del content["aggregates"]["latency_ms"]["avg"]
     (tmp_path / "baseline.json").write_text(json.dumps(content), encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import msgspec
 
 from pyrometer.analysis.hotspots import Hotspot
+from pyrometer.analysis.identity import identity_of, known_facts
 from pyrometer.analysis.steps import GroupResult, fold_phases, folded_name
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.errors import UsageError
@@ -149,7 +150,8 @@ class System(Figures, frozen=True, kw_only=True):
     gpu: str | None
     """None: no GPU."""
     python_version: str
-    torch_version: str
+    torch_version: str | None
+    """None: not used."""
     pyrometer_version: str
     packages: dict[str, str]
 
@@ -179,6 +181,8 @@ class Measurement(Figures, frozen=True, kw_only=True):
     hotspots: tuple[Ranked, ...]
     commands: tuple[str, ...]
     """What to type, in the working directory, to measure it again."""
+    identity: dict[str, str | None] | None = None
+    """What the run was a run of, fact by fact; a fact that was not recorded is null."""
 
 
 class Baseline(Measurement, frozen=True, kw_only=True):
@@ -208,7 +212,7 @@ def measure(run: Run, *, file_name: str, results: TorchResults | None = None) ->
     return Measurement(
         timestamp=run.started_at,
         configuration=_configuration(run, results, group),
-        system=_system(run, results),
+        system=system_of(run),
         batch_latency_ms=Latency(
             min=_ms(steady.min_ns),
             avg=_ms(steady.mean_ns),
@@ -219,10 +223,10 @@ def measure(run: Run, *, file_name: str, results: TorchResults | None = None) ->
         data_throughput_samples_per_s=steady.samples_per_second,
         data_throughput_batches_per_s=steady.batches_per_second or steady.steps_per_second,
         gpu_util_avg_percent=None if gpu is None else gpu.utilisation_percent,
-        current_gpu_memory_gb=None if gpu is None else _gb(gpu.current_bytes),
-        peak_gpu_memory_gb=None if gpu is None else _gb(gpu.peak_bytes),
-        current_host_memory_gb=None if memory is None else _gb(memory.last_bytes),
-        peak_host_memory_gb=None if memory is None else _gb(memory.peak_bytes),
+        current_gpu_memory_gb=None if gpu is None else gb(gpu.current_bytes),
+        peak_gpu_memory_gb=None if gpu is None else gb(gpu.peak_bytes),
+        current_host_memory_gb=None if memory is None else gb(memory.last_bytes),
+        peak_host_memory_gb=None if memory is None else gb(memory.peak_bytes),
         phases=Phases(
             **{
                 _KEYS[phase.name]: PhaseShare(ms=_ms(phase.mean_ns), percent=100 * phase.share)
@@ -234,6 +238,7 @@ def measure(run: Run, *, file_name: str, results: TorchResults | None = None) ->
         per_batch=batches,
         hotspots=tuple(_ranked(hotspot) for hotspot in results.hotspots),
         commands=(command_of(run, file_name=file_name),),
+        identity=known_facts(identity_of(run)),
     )
 
 
@@ -241,6 +246,11 @@ def add_measurements(known: Baseline | None, measured: Sequence[tuple[Program, M
     """The baseline with these configurations; one of the same program and arguments is replaced."""
     configurations = {} if known is None else dict(known.configurations)
     configurations |= {key_of(program): measurement for program, measurement in measured}
+    return baseline_of(configurations)
+
+
+def baseline_of(configurations: dict[str, Measurement]) -> Baseline:
+    """The baseline of one or more configurations."""
     first = next(iter(configurations.values()))
     fields = {name: getattr(first, name) for name in Measurement.__struct_fields__}
     return Baseline(**fields, configurations=configurations)
@@ -255,15 +265,46 @@ def key_of(program: Program) -> str:
     return " ".join([named, *map(shlex.quote, arguments)])
 
 
+def commit_of(program: Program) -> str | None:
+    """The commit of the program's source, with ``+`` behind it when that had changes."""
+    return None if program.git is None else program.git.commit + ("+" if program.git.dirty else "")
+
+
+def system_of(run: Run) -> System:
+    """The machine and the software of a run."""
+    machine = run.machine
+    gpu = None if run.torch is None else run.torch.gpu
+    return System(
+        system=machine.system,
+        architecture=machine.architecture,
+        cpu_model=machine.cpu_model,
+        physical_cores=machine.physical_cores,
+        logical_cores=machine.logical_cores,
+        usable_cores=machine.usable_cores,
+        memory_gb=gb(machine.memory_bytes),
+        gpu=None if gpu is None else gpu.name,
+        python_version=run.software.python_version,
+        torch_version=None if run.torch is None else run.torch.torch_version,
+        pyrometer_version=run.pyrometer_version,
+        packages=run.software.packages,
+    )
+
+
 def command_of(run: Run, *, file_name: str) -> str:
     """What to type to measure the same again."""
-    options = ["--baseline", shlex.quote(file_name)]
+    options = ["--baseline", shlex.quote(file_name), *recording_options(run)]
+    return f"pyrometer run {' '.join(options)} {key_of(run.program)}"
+
+
+def recording_options(run: Run) -> list[str]:
+    """The options that decide which steps the figures are of."""
+    options = []
     if run.torch is not None and run.torch.warmup is not None:
         options += ["--warmup", str(run.torch.warmup)]
     if run.torch is not None and run.torch.window is not None:
         first, end = run.torch.window
         options += ["--steps", f"{first}:{'' if end is None else end}"]
-    return f"pyrometer run {' '.join(options)} {key_of(run.program)}"
+    return options
 
 
 _KEYS = {
@@ -289,7 +330,7 @@ def _batches(group: GroupResult, memory: Memory | None) -> Iterator[Batch]:
             latency_ms=_ms(step.duration_ns),
             phases_ms=Phases(**{name: _ms(spent_ns) for name, spent_ns in phase_ns.items()}),
             samples_per_s=per_second(step.samples, step.duration_ns),
-            host_memory_gb=None if memory is None or read < 0 else _gb(memory.series[read][1]),
+            host_memory_gb=None if memory is None or read < 0 else gb(memory.series[read][1]),
         )
 
 
@@ -317,36 +358,17 @@ def _spread(values: Sequence[float], *, avg: float | None = None) -> Spread:
 
 def _configuration(run: Run, results: TorchResults, group: GroupResult) -> Configuration:
     sizes = Counter(step.samples for step in group.series if step.samples is not None)
-    git = run.program.git
     return Configuration(
         name=run.program.name,
         argv=run.program.argv,
         working_directory=run.program.working_directory,
-        commit=None if git is None else git.commit + ("+" if git.dirty else ""),
+        commit=commit_of(run.program),
         steps=f"{group.nature.kind.value}: {group.label}",
         batch_size=sizes.most_common(1)[0][0] if sizes else None,
         batches=group.steady.steps,
         loader_batches_per_step=group.batches_per_step,
         parameters=results.modules.parameters,
         threads=results.intra_op_threads,
-    )
-
-
-def _system(run: Run, results: TorchResults) -> System:
-    machine = run.machine
-    return System(
-        system=machine.system,
-        architecture=machine.architecture,
-        cpu_model=machine.cpu_model,
-        physical_cores=machine.physical_cores,
-        logical_cores=machine.logical_cores,
-        usable_cores=machine.usable_cores,
-        memory_gb=_gb(machine.memory_bytes),
-        gpu=None if results.gpu is None else results.gpu.name,
-        python_version=run.software.python_version,
-        torch_version=results.torch_version,
-        pyrometer_version=run.pyrometer_version,
-        packages=run.software.packages,
     )
 
 
@@ -367,5 +389,6 @@ def _ms(duration_ns: float) -> float:
     return duration_ns / _MILLISECOND_NS
 
 
-def _gb(size_bytes: int | None) -> float | None:
+def gb(size_bytes: int | None) -> float | None:
+    """A size in GiB."""
     return None if size_bytes is None else size_bytes / _GIB

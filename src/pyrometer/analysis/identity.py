@@ -49,7 +49,7 @@ class Rule:
 RULES: Mapping[str, Rule] = {
     "code": Rule(label="commit", weight=Weight.NOTED),
     "dirty": Rule(label="uncommitted changes", weight=Weight.NOTED),
-    "script": Rule(label="text of the script (SHA-256)", weight=Weight.NOTED),
+    "script": Rule(label="script's SHA-256", weight=Weight.NOTED),
     "program": Rule(label="program", weight=Weight.REFUSED),
     "inputs": Rule(label="arguments", weight=Weight.REFUSED),
     "python": Rule(label="Python", weight=Weight.REFUSED),
@@ -61,7 +61,7 @@ RULES: Mapping[str, Rule] = {
     "usable_cores": Rule(label="usable cores", weight=Weight.TREND_ONLY),
     "gpu": Rule(label="GPU", weight=Weight.TREND_ONLY),
     "recorder": Rule(label="recorder", weight=Weight.TREND_ONLY),
-    "probes": Rule(label="measured limits of the machine", weight=Weight.TREND_ONLY),
+    "probes": Rule(label="measured limits", weight=Weight.TREND_ONLY),
 }
 """By the facts' names, in the order in which they are told."""
 
@@ -171,6 +171,11 @@ def compare_identities(
     return Comparability(level=_level(differences), differences=tuple(differences))
 
 
+def known_facts(identity: Identity) -> dict[str, str | None]:
+    """Each fact by its name, None where it was not recorded."""
+    return {fact.name: None if _is_missing(fact) else fact.text for fact in identity.facts}
+
+
 def check_fact_names(names: Collection[str]) -> None:
     """Raise ``UsageError`` for a name that no fact has."""
     unknown = sorted(set(names) - RULES.keys())
@@ -230,7 +235,7 @@ def _is_missing(fact: Fact) -> bool:
 
 
 def _what_is_missing(name: str, sides: list[str]) -> str:
-    where = f"{RULES[name].label}: not recorded ({', '.join(sides)})"
+    where = f"{RULES[name].label}: not recorded ({', '.join(dict.fromkeys(sides))})"
     if name == "probes":
         return f"{where}; measure them on that machine with: pyrometer limits, then record the run again"
     return where if RULES[name].weight is Weight.NOTED else f"{where}; record the run again"

@@ -5,6 +5,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pyrometer.cli.report_files import (
@@ -143,13 +144,20 @@ def report_together(
 
 def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
     """Print the baseline these runs make, or add them to the one in the file."""
-    from pyrometer.analysis.baseline import add_measurements, measure
+    from pyrometer.analysis.baseline import measure
+    from pyrometer.analysis.saved_baseline import add_figures, save_runs
     from pyrometer.report.baseline_file import render_baseline
     from pyrometer.store.baseline_files import read_baseline, write_baseline
 
     known = None if output is None else read_baseline(output)
-    measured = [(run.program, measure(run, file_name=_name_from(run, output))) for run in runs]
-    text = render_baseline(add_measurements(known, measured))
+    if known is not None and known.name is not None:
+        # Figures without the runs they come from would be all that is left of what was saved.
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        baseline = save_runs(known, runs, name=known.name, saved_at=now, force=True)
+    else:
+        measured = [(run.program, measure(run, file_name=_name_from(run, output))) for run in runs]
+        baseline = add_figures(known, measured)
+    text = render_baseline(baseline)
     if output is None:
         _print(text)
     else:
