@@ -86,7 +86,7 @@
     return (
       name + (place ? " (" + place + ")" : "") + ": " +
       share(weights[node], whole) + " %" + margin95(weights[node], whole) + " " + what +
-      ", " + duration(weights[node]) + ", " + count + (count === "1" ? " sample" : " samples") +
+      (data.notes ? ", " + data.notes[node] : "") + ", " + duration(weights[node]) + ", " + count + (count === "1" ? " sample" : " samples") +
       "; itself " + share(own[state.time][node], whole) + " %"
     );
   }
@@ -138,7 +138,10 @@
       made.appendChild(group);
     }
     layer.replaceChildren(made);
-    const height = top + (deepest + 1) * row + margin;
+    const end = top + (deepest + 1) * row;
+    const below = root.querySelector(".below");
+    if (below) below.setAttribute("transform", "translate(0 " + end + ")");
+    const height = end + (below ? below.childElementCount * row : 0) + margin;
     root.setAttribute("height", height);
     root.setAttribute("width", width);
     root.setAttribute("viewBox", "0 0 " + width + " " + height);
@@ -147,7 +150,9 @@
   }
 
   function drawFrame(node, x, wide) {
-    const [name, , kind] = data.frames[frame[node]];
+    const name = data.frames[frame[node]][0];
+    // By place, where a picture says so, else by what the frame is.
+    const kind = data.kinds ? data.kinds[node] : data.frames[frame[node]][2];
     const y = top + depth[node] * row;
     const found = state.matches !== null && state.matches[frame[node]];
     const classes = "frame k" + kind + (found ? " found" : "") + (depth[node] < depth[state.zoom] ? " above" : "");
@@ -240,7 +245,7 @@
     const node = Number(kept.get("zoom"));
     state.zoom = Number.isInteger(node) && node > 0 && node < count ? node : 0;
     state.search = controls.input.value = kept.get("search") || "";
-    measure(kept.get("time") === "wall" ? "wall" : "cpu");
+    measure(kept.get("time") === "wall" && data.measures.wall !== undefined ? "wall" : "cpu");
   }
 
   const controls = {};
@@ -261,6 +266,7 @@
     });
     controls.reset = make("button", { type: "button" }, "reset");
     controls.time = make("button", { type: "button" });
+    controls.time.hidden = data.measures.wall === undefined;
     controls.found = make("output", { "aria-live": "polite" });
     controls.input.addEventListener("input", () => search(controls.input.value));
     controls.reset.addEventListener("click", reset);

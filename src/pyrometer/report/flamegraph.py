@@ -5,7 +5,7 @@ see. Where one does, ``flamegraph.js`` takes over and draws from the data.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from xml.sax.saxutils import escape
@@ -75,30 +75,83 @@ class _Graph:
     all_samples: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a flame graph shows beside its tree of frames; nodes are those of the tree, ``TOP`` is all."""
+
+    title: str
+    measures: dict[str, str]
+    """What widths are of: by ``cpu`` time and, where that can be shown too, by ``wall`` time."""
+    effective_samples: float
+    styles: str
+    """The colours of the kinds that ``kind_of`` tells, each a class: ``k0`` and so on."""
+    legend: str
+    kind_of: Callable[[int], int]
+    note_of: Callable[[int], str] | None = None
+    """What is said of a frame after its share."""
+    below: Sequence[str] = ()
+    """Lines below the frames."""
+
+
 def render_flamegraph(run: Run, results: SampleResults) -> str:
     """The flame graph as an SVG file of its own."""
-    graph = _graph(results.tree)
-    script = files("pyrometer.report").joinpath("flamegraph.js").read_text(encoding="utf-8")
-    program = _name(run.program.name)
-    title = f"Flame graph of {program}"
+    tree = results.tree
+    return draw_flamegraph(
+        tree,
+        Look(
+            title=f"Flame graph of {_name(run.program.name)}",
+            measures=_measures(results),
+            effective_samples=results.effective_samples,
+            styles=_kind_styles(),
+            legend=_legend(tree),
+            kind_of=lambda node: len(_KINDS) if node == TOP else _kind_of_frame(tree, node),
+        ),
+    )
+
+
+def draw_flamegraph(tree: FrameTree, look: Look) -> str:
+    """A tree of frames as an SVG file of its own, as wide as their CPU time."""
+    graph = _graph(tree)
+    script = flamegraph_script()
     drawn = list(_drawn(graph))
-    height = _TOP + ROW * (1 + max((depth for _, depth, _, _ in drawn), default=0)) + MARGIN
-    measures = _measures(results)
-    measure = f'<tspan class="measure" dx="12">{measures["cpu"]}</tspan>'
+    deepest = _TOP + ROW * (1 + max((depth for _, depth, _, _ in drawn), default=0))
+    height = deepest + ROW * len(look.below) + MARGIN
+    measure = f'<tspan class="measure" dx="12">{escape(look.measures["cpu"])}</tspan>'
     parts = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {_size(height)}>',
-        f"<title>{escape(title)}</title>",
-        f"<style>{_STYLE}{_kind_styles()}</style>",
-        f'<text class="title" x="{MARGIN}" y="{_TITLE_Y}">{escape(title)}{measure}</text>',
+        f"<title>{escape(look.title)}</title>",
+        f"<style>{flamegraph_style(look)}</style>",
+        f'<text class="title" x="{MARGIN}" y="{_TITLE_Y}">{escape(look.title)}{measure}</text>',
         f'<text class="hint" x="{MARGIN}" y="{_CONTROLS_Y + 16}">{_HINT}</text>',
-        _legend(results.tree),
+        look.legend,
         f'<text class="details" x="{MARGIN}" y="{_DETAILS_Y}"></text>',
-        f'<g class="frames">{"".join(_static_frame(graph, *entry) for entry in drawn)}</g>',
-        f'<script class="data" type="application/json">{_data(graph, results, measures)}</script>',
-        f"<script><![CDATA[\n{script}]]></script>",
+        f'<g class="frames">{"".join(_static_frame(graph, look, entry) for entry in drawn)}</g>',
+        *_below(look.below, deepest),
+        f'<script class="data" type="application/json">{_data(graph, look)}</script>',
+        f"<script><![CDATA[{script}]]></script>",
         "</svg>",
     )
     return "\n".join(parts) + "\n"
+
+
+def flamegraph_script() -> str:
+    """The script in every flame graph, as a policy has to name it."""
+    return "\n" + files("pyrometer.report").joinpath("flamegraph.js").read_text(encoding="utf-8")
+
+
+def flamegraph_style(look: Look) -> str:
+    """The style in it, likewise."""
+    return f"{_STYLE}{look.styles}"
+
+
+def _below(lines: Sequence[str], deepest: int) -> Iterator[str]:
+    """Lines under the frames; the script moves them as those grow deeper."""
+    if lines:
+        texts = (
+            f'<text x="{MARGIN}" y="{ROW * (index + 1)}">{escape(line)}</text>'
+            for index, line in enumerate(lines)
+        )
+        yield f'<g class="below" transform="translate(0 {deepest})">{"".join(texts)}</g>'
 
 
 def _size(height: int) -> str:
@@ -168,29 +221,31 @@ def _drawn(graph: _Graph) -> Iterator[tuple[int, int, float, float]]:
         level, depth = below, depth + 1
 
 
-def _static_frame(graph: _Graph, node: int, depth: int, x: float, wide: float) -> str:
+def _static_frame(graph: _Graph, look: Look, drawn: tuple[int, int, float, float]) -> str:
+    node, depth, x, wide = drawn
     y = _TOP + depth * ROW
     if node == TOP:
-        name, kind, cpu_ns, samples = _ALL, f"k{len(_KINDS)}", graph.all_cpu_ns, graph.all_samples
+        name, cpu_ns, samples = _ALL, graph.all_cpu_ns, graph.all_samples
     else:
         frame = graph.tree.frames[graph.tree.frame_of[node]]
-        name, kind = _name(frame_name(frame)), f"k{_KINDS.index(frame.kind)}"
-        cpu_ns, samples = graph.cpu_ns[node], graph.samples[node]
+        name, cpu_ns, samples = _name(frame_name(frame)), graph.cpu_ns[node], graph.samples[node]
     share = format_share(cpu_ns / graph.all_cpu_ns) if graph.all_cpu_ns else "no CPU time"
-    words = escape(f"{name}: {share}, {format_count(samples, 'sample')}")
+    note = "" if look.note_of is None else f", {look.note_of(node)}"
+    words = escape(f"{name}: {share}{note}, {format_count(samples, 'sample')}")
     room = int((wide - 6) / LETTER)
     text = escape(shorten_middle(name, room)) if room >= 3 else ""
     label = f'<text x="{x + 3:.1f}" y="{y + ROW - 5}">{text}</text>' if text else ""
     return (
-        f'<g class="frame {kind}"><title>{words}</title>'
+        f'<g class="frame k{look.kind_of(node)}"><title>{words}</title>'
         f'<rect x="{x:.1f}" y="{y}" width="{max(wide - 0.4, 0.4):.1f}" height="{ROW - 1}"/>{label}</g>'
     )
 
 
-def _data(graph: _Graph, results: SampleResults, measures: dict[str, str]) -> str:
+def _data(graph: _Graph, look: Look) -> str:
     tree = graph.tree
     nodes = [0, len(tree.frames), 0, 0, 0]
-    for node, depth in _walk(graph):
+    walked = list(_walk(graph))
+    for node, depth in walked:
         nodes += (depth, tree.frame_of[node], tree.samples[node], tree.cpu_ns[node], tree.wall_ns[node])
     content = {
         "sizes": {
@@ -201,14 +256,23 @@ def _data(graph: _Graph, results: SampleResults, measures: dict[str, str]) -> st
             "letter": LETTER,
             "controls": _CONTROLS_Y,
         },
-        "measures": measures,
-        "effective": results.effective_samples,
+        "measures": look.measures,
+        "effective": look.effective_samples,
         "frames": [*map(_frame_row, tree.frames), [_ALL, "", len(_KINDS)]],
         "nodes": nodes,
     }
+    if look.note_of is not None:
+        # Said, and coloured, place by place, and not by what the frame is.
+        places = [TOP, *(node for node, _ in walked)]
+        content["kinds"] = [look.kind_of(node) for node in places]
+        content["notes"] = [look.note_of(node) for node in places]
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     # As JSON writes them, so that nothing in a name can end the element it stands in.
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _kind_of_frame(tree: FrameTree, node: int) -> int:
+    return _KINDS.index(tree.frames[tree.frame_of[node]].kind)
 
 
 def _frame_row(frame: Frame) -> list[str | int]:
