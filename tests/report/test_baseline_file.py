@@ -4,12 +4,15 @@ import sys
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 
 from pyrometer.analysis.baseline import measure
 from pyrometer.analysis.saved_baseline import SavedBaseline, add_figures, save_runs
+from pyrometer.record.format import encode_run
 from pyrometer.record.run import Run
 from pyrometer.report.baseline_file import render_baseline, schema_text
+from tests.report.sample_runs import simple_run
 from tests.torch_runs import gpu_run, hostile_torch_run, inference_run, long_run, training_run
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "baseline.schema.json"
@@ -64,3 +67,45 @@ def test_a_field_that_cannot_be_does_not_fit_the_schema(field: str, value: objec
     content = {**json.loads(render_baseline(baseline_of(training_run()))), field: value}
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate(content)
+
+
+def saved_baseline(*runs: Run) -> SavedBaseline:
+    return save_runs(None, runs, name="main", saved_at="2026-03-01T10:00:00+01:00")
+
+
+@pytest.mark.parametrize(
+    "runs", [(training_run(),), (simple_run(),), (simple_run(), gpu_run()), (hostile_torch_run(),)]
+)
+def test_a_saved_baseline_fits_the_schema_with_or_without_steps(runs: tuple[Run, ...]) -> None:
+    named = [
+        msgspec.structs.replace(run, program=msgspec.structs.replace(run.program, argv=("train.py", str(i))))
+        for i, run in enumerate(runs)
+    ]
+    text = render_baseline(saved_baseline(*named))
+    VALIDATOR.validate(json.loads(text))
+    assert text.isascii()
+    assert (json.loads(text)["name"], json.loads(text)["saved_at"]) == ("main", "2026-03-01T10:00:00+01:00")
+
+
+def test_a_baseline_without_steps_still_has_the_keys_of_the_document() -> None:
+    content = json.loads(render_baseline(saved_baseline(simple_run())))
+    for key in (
+        "batch_latency_ms", "data_throughput_samples_per_s", "gpu_util_avg_percent", "peak_gpu_memory_gb",
+        "peak_host_memory_gb", "aggregates",
+    ):  # fmt: skip
+        assert content[key] is None
+    assert content["per_batch"] == []
+    assert content["configurations"] == {}
+
+
+def test_a_saved_baseline_says_what_it_was_a_run_of() -> None:
+    identity = json.loads(render_baseline(saved_baseline(training_run())))["identity"]
+    assert identity["program"] == "train.py"
+    assert identity["inputs"] == "--epochs 3"
+    assert identity["cpu_flags"] is None  # not in runs made by hand
+
+
+def test_each_run_stands_on_one_line() -> None:
+    text = render_baseline(saved_baseline(training_run()))
+    [line] = [line for line in text.splitlines() if '"format":"pyrometer-run"' in line]
+    assert json.loads(line) == json.loads(encode_run(training_run()))
