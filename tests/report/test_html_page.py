@@ -19,7 +19,8 @@ from pyrometer.analysis.observed import observe
 from pyrometer.record.format import decode_run
 from pyrometer.record.run import Run
 from pyrometer.report import render_terminal
-from pyrometer.report.html_page import as_script_data, render_html
+from pyrometer.report.html_page import render_html
+from pyrometer.report.page_shell import as_script_data
 from pyrometer.report.page_views.blocks import left_out
 from pyrometer.report.page_views.findings import view_of_section
 from tests.findings import findings_named, no_findings, training_findings

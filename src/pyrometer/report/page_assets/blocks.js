@@ -121,6 +121,12 @@ function showRoofline() {
   return element("div", { class: "panel roofline" }, picture);
 }
 
+// A picture with a script of its own, which draws it in the room there is.
+function showInlined(block) {
+  const picture = document.getElementById(`${block.picture}-picture`).content.cloneNode(true);
+  return element("div", { class: "panel inlined" }, picture);
+}
+
 function showDownloads(block) {
   const list = element("ul", { class: "files" });
   const save = (table) => {
@@ -159,6 +165,7 @@ const SHOW = {
   bars: showBars,
   flame: (block) => new Flame(block).holder,
   roofline: showRoofline,
+  inlined: showInlined,
   downloads: showDownloads,
   findings: (block) => showFindings(block),
   topFindings: (block) => showTopFindings(block),
