@@ -17,6 +17,7 @@ def test_the_public_names_are_these() -> None:
         "PyrometerError",
         "__version__",
         "add_profile_flag",
+        "benchmark",
         "phase",
         "profile",
         "profiled",

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pyrometer.analysis.results import Results
+    from pyrometer.capture.benchmarks import benchmark
     from pyrometer.integrations.flags import add_profile_flag
 
 __all__ = [
     "PyrometerError",
     "__version__",
     "add_profile_flag",
+    "benchmark",
     "phase",
     "profile",
     "profiled",
@@ -60,12 +62,17 @@ def report(top: int = 20, *, by_thread: bool = False) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    # Behind the first use, because it needs argparse, a fifth of what our import may cost.
+    # Behind the first use: argparse and inspect each are a good part of what our import may cost.
     if name == "add_profile_flag":
         from pyrometer.integrations.flags import add_profile_flag
 
         globals()[name] = add_profile_flag
         return add_profile_flag
+    if name == "benchmark":
+        from pyrometer.capture.benchmarks import benchmark
+
+        globals()[name] = benchmark
+        return benchmark
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,127 @@
+"""Which benchmarks there are, found out in a process of their own: nothing of the user's is imported here."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from pyrometer.errors import UsageError
+from pyrometer.experiment.errors import ProgramFailedError
+from pyrometer.experiment.paced_process import Side
+from pyrometer.record.benchmarks import Benchmark, Listing
+
+PATTERN = "bench_*.py"
+_PROGRAM = ("-P", "-m", "pyrometer.experiment.bench_program")
+_SHOWN_LINES = 15
+_NOT_SEARCHED = frozenset({"__pycache__", "node_modules"})
+
+
+def discover(
+    path: Path,
+    *,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    interpreter: str = sys.executable,
+) -> tuple[Benchmark, ...]:
+    """The benchmarks of a file, or of all ``bench_*.py`` in a folder and below it; there is at least one.
+
+    ``folder`` is where the processes run that import the files, ``variables`` what is different in their
+    environment. Raises ``UsageError`` where nothing is found or names are not unique, and
+    ``ProgramFailedError`` where a file cannot be imported.
+    """
+    files = list(find_files(path))
+    found: dict[str, Benchmark] = {}
+    for file in files:
+        for benchmark in _list(file, folder=folder, variables=variables or {}, interpreter=interpreter):
+            if benchmark.name in found:
+                raise UsageError(
+                    f"{benchmark.name} is in {found[benchmark.name].file} and in {file}; rename one, so that "
+                    "its results can be told apart"
+                )
+            found[benchmark.name] = benchmark
+    if not found:
+        where = str(path) if path.is_file() else f"the {len(files)} files {PATTERN} in {path}"
+        raise UsageError(f"no function in {where} is marked with @pyrometer.benchmark")
+    return tuple(found.values())
+
+
+def find_files(path: Path) -> Iterator[Path]:
+    """The file itself, or a folder's by name; environments and hidden folders are not searched."""
+    if path.is_file():
+        if path.suffix != ".py":
+            raise UsageError(
+                f"{path} is no Python file; name a file of benchmarks, or a folder with {PATTERN}"
+            )
+        yield path
+        return
+    if not path.is_dir():
+        raise UsageError(f"{path} does not exist; name a file of benchmarks, or a folder with {PATTERN}")
+    found = False
+    for root, folders, _ in os.walk(path):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _NOT_SEARCHED
+            and not (Path(root, name) / "pyvenv.cfg").exists()
+        )
+        for file in sorted(Path(root).glob(PATTERN)):
+            if file.is_file():
+                found = True
+                yield file
+    if not found:
+        raise UsageError(f"there is no {PATTERN} in {path}")
+
+
+def side_of(
+    benchmark_name: str,
+    *,
+    file: Path,
+    folder: Path,
+    calls: int,
+    name: str,
+    variables: Mapping[str, str] | None = None,
+    interpreter: str = sys.executable,
+) -> Side:
+    """The program that runs one benchmark, ``calls`` calls a step; 0: as many as it finds out and tells.
+
+    What it tells is a ``BenchmarkNote``, with each turn from the first on.
+    """
+    file = file.resolve()
+    shown = file.relative_to(folder.resolve()) if file.is_relative_to(folder.resolve()) else file
+    return Side(
+        name=name,
+        # Within the folder the same on both sides, whatever their folders are called.
+        arguments=(*_PROGRAM, str(shown), benchmark_name, "--calls", str(calls)),
+        folder=folder,
+        program_folder=file.parent,
+        variables=variables or {},
+        interpreter=interpreter,
+    )
+
+
+def _list(
+    file: Path, *, folder: Path | None, variables: Mapping[str, str], interpreter: str
+) -> tuple[Benchmark, ...]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYROMETER"}
+    finished = subprocess.run(
+        [interpreter, *_PROGRAM, str(file.resolve()), "--list"],
+        cwd=folder,
+        env=environment | dict(variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    said = finished.stderr.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
+    if finished.returncode != 0:
+        raise ProgramFailedError(str(file), finished.returncode, "\n".join(said))
+    try:
+        listing = msgspec.json.decode(finished.stdout, type=Listing)
+    except msgspec.DecodeError as error:
+        raise ProgramFailedError(str(file), None, f"its list cannot be read: {error}") from error
+    if listing.problem is not None:
+        raise UsageError(listing.problem)
+    return tuple(msgspec.structs.replace(one, file=str(file)) for one in listing.benchmarks)
