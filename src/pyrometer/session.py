@@ -433,6 +433,7 @@ def start_launched(
     history: bool,
     warmup: int | None,
     window: tuple[int, int | None] | None,
+    max_steps: int | None,
     sample_hz: float,
     native: bool,
     memory_counted: bool,
@@ -457,6 +458,7 @@ def start_launched(
     torch_watch.configure(
         warmup=warmup,
         window=window and tuple(window),
+        max_steps=max_steps,
         live=line,
         ops=ops,
         keeps_events=trace is not None,

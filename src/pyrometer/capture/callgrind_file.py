@@ -38,6 +38,21 @@ def read_callgrind(lines: Iterable[str]) -> CallgrindFile:
     return reader.finished()
 
 
+def read_instructions(lines: Iterable[str]) -> int:
+    """The instructions in these lines, where nothing else was counted, or more; of all parts together."""
+    found: int | None = None
+    column = 0
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key == "events" and "Ir" in value.split():
+            column = value.split().index("Ir")
+        elif key == "totals":
+            found = (found or 0) + int(value.split()[column])
+    if found is None:
+        raise CallgrindFormatError("has no totals: it was cut off")
+    return found
+
+
 class _Reader:
     def __init__(self) -> None:
         self._tool: str | None = None

@@ -22,7 +22,8 @@ from pyrometer.capture.own_work import OwnWork
 from pyrometer.capture.turn_instructions import TurnInstructions
 from pyrometer.record.turns import Farewell, Order, Turn, TurnNode, Word
 
-_Tree = dict[str, tuple[int, int]]
+_Path = tuple[str, ...]
+_Tree = dict[_Path, tuple[int, int]]
 """Calls and self time so far, by path."""
 
 _MAX_TOLD_LOSSES = 64
@@ -189,11 +190,11 @@ def _tree(recorders: tuple[Recorder, ...]) -> _Tree:
     tree: _Tree = {}
     for kind, recorder in zip(("scope", "module"), recorders, strict=False):
         for *_, nodes in recorder.snapshot()["strands"]:
-            paths: list[str] = []
+            paths: list[_Path] = []
             self_ns = [node[4] for node in nodes]
             for node in nodes:
                 parent = node[0]
-                paths.append(f"{kind}: {node[1]}" if parent < 0 else f"{paths[parent]} > {node[1]}")
+                paths.append((kind, node[1]) if parent < 0 else (*paths[parent], node[1]))
                 if parent >= 0:
                     self_ns[parent] -= node[4]
             for path, node, spent_ns in zip(paths, nodes, self_ns, strict=True):

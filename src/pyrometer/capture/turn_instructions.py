@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer._native import KIND
-from pyrometer.capture.callgrind_file import CallgrindFormatError, read_callgrind
+from pyrometer.capture.callgrind_file import read_instructions
 from pyrometer.capture.losses import note_loss
 
 
@@ -37,7 +37,7 @@ class TurnInstructions:
         self._core.stop_callgrind()
         try:
             with self._file.open(encoding="utf-8", errors="replace") as lines:
-                return read_callgrind(lines).totals.instructions or None
-        except (OSError, CallgrindFormatError) as error:
+                return read_instructions(lines) or None
+        except (OSError, ValueError, IndexError) as error:
             note_loss("instructions", f"what callgrind wrote cannot be read: {error}")
             return None

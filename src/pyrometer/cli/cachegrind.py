@@ -9,9 +9,8 @@ from typing import Any
 from pyrometer import _native
 from pyrometer.errors import UsageError
 
-# torch's kernels for newer processors take valgrind hundreds of times as long: it computes a fused
-# multiply-add in software. Counts of programs in Python differ by several percent between hash seeds.
-_ENVIRONMENT = {"MKL_CBWR": "AVX", "ATEN_CPU_CAPABILITY": "default", "PYTHONHASHSEED": "0"}
+# Counts of programs in Python differ by several percent between hash seeds.
+_HASH_SEED = {"PYTHONHASHSEED": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +39,13 @@ def prepare_callgrind(valgrind: str, output: Path, scope: str | None) -> Prepare
     import msgspec
 
     from pyrometer.capture.callgrind import Settings, reference_ns
-    from pyrometer.machine.valgrind import caches_to_model, callgrind_command
+    from pyrometer.machine.valgrind import VALGRIND_ENVIRONMENT, caches_to_model, callgrind_command
 
     name = output.name.removesuffix(".gz").removesuffix(".json")
     counts_file = output.absolute().with_name(f"{name}.callgrind.out")
     log_file = output.absolute().with_name(f"{name}.valgrind.log")
-    environment = {key: value for key, value in _ENVIRONMENT.items() if key not in os.environ}
+    wanted = {**VALGRIND_ENVIRONMENT, **_HASH_SEED}
+    environment = {key: value for key, value in wanted.items() if key not in os.environ}
     caches = caches_to_model()
     settings = Settings(
         scope=scope,

@@ -6,7 +6,6 @@ be made to look right, one by one. An ``execve`` leaves nothing to imitate, and 
 """
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -99,6 +98,8 @@ class Options:
     open_page: bool
     window: Window | None
     warmup: int | None
+    max_steps: int | None
+    """After so many the program is ended."""
     live: bool | None
     """Whether to show the line of progress; None: where that is of use."""
     deep: bool
@@ -158,6 +159,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         quiet=options.quiet,
         window=options.window,
         warmup=options.warmup,
+        max_steps=options.max_steps,
         live=options.live,
         ops=options.ops,
         trace=None if options.trace is None else str(resolve_trace(options.trace, folder=current_folder())),
@@ -208,19 +210,8 @@ def _resolve_baseline(option: str) -> str:
 
 
 def _environment(**launch_options: object) -> dict[str, str]:
-    """Ours, which start-up turns back into exactly the one we were given."""
-    environment = dict(os.environ)
-    python_path = environment.get("PYTHONPATH")
-    startup_folder = str(Path(_startup.__file__).parent)
-    # An empty PYTHONPATH means none, but an empty entry would mean the current folder.
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [startup_folder, python_path] if python_path else [startup_folder]
-    )
     startup_ns = cli.INTERPRETER_START_NS + time.perf_counter_ns() - cli.BEGAN_NS
-    environment["PYROMETER_LAUNCH"] = json.dumps(
-        {"python_path": python_path, "startup_ns": startup_ns, **launch_options}
-    )
-    return environment
+    return _startup.launch_environment(os.environ, startup_ns=startup_ns, **launch_options)
 
 
 def interpreter_options(command_line: Sequence[str]) -> list[str]:

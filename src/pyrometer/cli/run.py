@@ -22,7 +22,7 @@ from pyrometer.store.settings import (
 
 _OPTIONS_WITH_VALUE = (
     "-o", "--output", "--top", "--steps", "--warmup", "--baseline", "--sample-hz", "--cachegrind-scope",
-    "--ops", "--trace",
+    "--ops", "--trace", "--max-steps",
 )  # fmt: skip
 
 
@@ -112,6 +112,12 @@ def run(
         int | None,
         typer.Option(
             metavar="N", help="Leave out the first N steps; by default 3, and more until they are steady."
+        ),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="End the program after N steps, as sys.exit() in its loop would."
         ),
     ] = None,
     live: Annotated[
@@ -217,7 +223,9 @@ def run(
             "nothing to run; give a script (pyrometer run SCRIPT) or a module (pyrometer run -m MODULE)"
         )
     if cachegrind or cachegrind_scope is not None:
-        _check_beside_valgrind(counters=counters, baseline=baseline, trace=trace, history=history)
+        _check_beside_valgrind(
+            counters=counters, baseline=baseline, trace=trace, history=history, max_steps=max_steps
+        )
     settings = load_run_settings(current_folder())
     # Read when the report is made; that they cannot be is to be known before hours of training.
     load_targets(current_folder())
@@ -236,6 +244,7 @@ def run(
             open_page=open_page,
             window=settings.steps if steps is None else parse_steps("--steps", steps),
             warmup=settings.warmup if warmup is None else check_warmup("--warmup", warmup),
+            max_steps=max_steps,
             live=(None if quiet else settings.live) if live is None else live,
             deep=deep,
             ops=_ops(settings.ops if ops is None else check_ops("--ops", ops), deep=deep, trace=trace),
@@ -254,12 +263,19 @@ def run(
 
 
 def _check_beside_valgrind(
-    *, counters: bool, baseline: str | None, trace: str | None, history: bool | None
+    *,
+    counters: bool,
+    baseline: str | None,
+    trace: str | None,
+    history: bool | None,
+    max_steps: int | None,
 ) -> None:
     if counters:
         raise UsageError(
             "--counters would count valgrind and not the program; ask for it or for --cachegrind, not both"
         )
+    if max_steps is not None:
+        raise UsageError("--max-steps needs steps, which are not looked for under --cachegrind")
     for option, value in (("--baseline", baseline), ("--trace", trace), ("--history", history or None)):
         if value is not None:
             raise UsageError(

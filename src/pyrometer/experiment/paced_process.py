@@ -58,10 +58,17 @@ class Surroundings:
     valgrind: tuple[str, ...] = ()
     """The command that stands before python's."""
     callgrind_file: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What else is set in the environment, unless the user has."""
 
     def environment(self, side: Side) -> dict[str, str]:
         """The program's, before our start-up is added to it."""
-        environment = {**os.environ, "PYTHONHASHSEED": str(self.hash_seed), "PYROMETER_HISTORY": "0"}
+        environment = {
+            **self.variables,
+            **os.environ,
+            "PYTHONHASHSEED": str(self.hash_seed),
+            "PYROMETER_HISTORY": "0",
+        }
         environment.pop("PYROMETER", None)
         if self.threads is not None:
             environment |= dict.fromkeys(THREAD_VARIABLES, str(self.threads))

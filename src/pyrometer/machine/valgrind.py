@@ -11,6 +11,10 @@ CACHES_FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
 
 HOW_TO_INSTALL = "install it (Debian, Ubuntu: apt-get install valgrind; Fedora: dnf install valgrind)"
 
+# torch's kernels for newer processors take valgrind hundreds of times as long: it computes a fused
+# multiply-add in software.
+VALGRIND_ENVIRONMENT = {"MKL_CBWR": "AVX", "ATEN_CPU_CAPABILITY": "default"}
+
 # Where the machine does not tell: a common processor.
 _ASSUMED = {
     "I1": (32 << 10, 8, 64),
@@ -24,7 +28,7 @@ def find_valgrind() -> str:
     """The command, or a ``UsageError`` that says how to get it."""
     path = shutil.which("valgrind")
     if path is None:
-        raise UsageError(f"--cachegrind needs valgrind, which is not on the path; {HOW_TO_INSTALL}")
+        raise UsageError(f"counting needs valgrind, which is not on the path; {HOW_TO_INSTALL}")
     return path
 
 
@@ -88,19 +92,25 @@ def _power_of_two_below(number: int) -> int:
 
 
 def callgrind_command(
-    valgrind: str, *, caches: Iterable[SimulatedCache], counts_file: Path, log_file: Path, whole_program: bool
+    valgrind: str,
+    *,
+    caches: Iterable[SimulatedCache] | None,
+    counts_file: Path,
+    log_file: Path,
+    whole_program: bool,
 ) -> list[str]:
     """Valgrind and its options, to stand before the program's own command.
 
+    Without ``caches`` none are simulated, and instructions alone are counted.
     Nothing is looked at until the program asks for it: Python starts as fast as valgrind allows.
     Processes that the program forks write their counts and words to files of their own.
     """
-    shapes = [f"--{cache.name}={cache.size_bytes},{cache.ways},{cache.line_bytes}" for cache in caches]
+    shapes = [f"--{cache.name}={cache.size_bytes},{cache.ways},{cache.line_bytes}" for cache in caches or ()]
     return [
         valgrind,
         "--tool=callgrind",
         "--quiet",
-        "--cache-sim=yes",
+        f"--cache-sim={'no' if caches is None else 'yes'}",
         *shapes,
         "--instr-atstart=no",
         f"--collect-atstart={'yes' if whole_program else 'no'}",

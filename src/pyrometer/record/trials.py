@@ -25,8 +25,8 @@ class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class NodeFigures(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One place of the call tree in one process: medians over its turns, of a step."""
 
-    path: str
-    """Names from the root, as in ``pyrometer.record.turns``."""
+    path: tuple[str, ...]
+    """As in ``pyrometer.record.turns``."""
     calls: float
     """A step, over all turns."""
     self_ns: float

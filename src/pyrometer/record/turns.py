@@ -17,8 +17,8 @@ MAX_LINE_BYTES = 64 << 20
 class TurnNode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One place of the program's call trees, over the timed steps of a turn."""
 
-    path: str
-    """``module: forward > model > model.0`` or ``scope: train > step``: names from the root."""
+    path: tuple[str, ...]
+    """``module`` or ``scope``, and the names from the root: ``module``, ``forward``, ``model``."""
     calls: Count
     self_ns: int
     """Without the places below. May be below 0 by rounding where a call was open all the time."""

@@ -1,0 +1,184 @@
+"""Where a measured change comes from: the places of the call trees that grew, in turns side by side.
+
+Differences are in nanoseconds of a step, never scaled to the whole: a place that did not change stays at
+0 however much the others did. All places share one chance of error.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+
+from pyrometer.analysis.call_tree import Place
+from pyrometer.analysis.comparison.figures import Places
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Doubt,
+    PartChange,
+    PartsKind,
+    PartsTable,
+    Presence,
+    Quantity,
+    Verdict,
+)
+from pyrometer.analysis.comparison.parts import is_called_otherwise, with_moves
+from pyrometer.analysis.comparison.verdicts import ALPHA, COUNT_TOLERANCE, LEAST_TESTED_SHARE, Pairing
+from pyrometer.analysis.comparison.verdicts import judge_counts as judge_call_counts
+from pyrometer.analysis.trials import Metric, value_of
+from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns
+from pyrometer.stats.max_t import max_t_p_values
+
+LEAST_CHANGE_SHARE = 0.003
+"""Of a step: a smaller change of a place is not told, however sure it is."""
+
+_KINDS = {"module": PartsKind.MODULES, "scope": PartsKind.SCOPES}
+
+
+def find_changed_places(pairs: Sequence[Pair]) -> tuple[PartsTable, ...]:
+    """A table for each call tree, with what each place takes of a step on both sides.
+
+    Rows whose calls changed come first, then those whose time changed most; places too small to be
+    tested stand in it without a verdict.
+    """
+    tables = [_Tree(kind, pairs) for kind in _KINDS]
+    tables = [tree for tree in tables if tree.paths]
+    tested = [(tree, path) for tree in tables for path in (*tree.tested, None)]
+    p_values = max_t_p_values([tree.differences(path) for tree, path in tested])
+    for (tree, path), p_value in zip(tested, p_values, strict=True):
+        tree.p_values[path] = p_value
+    return tuple(tree.table() for tree in tables)
+
+
+_Path = tuple[str, ...]
+
+
+class _Tree:
+    """One call tree in all processes of all pairs; the path None stands for what is in no place."""
+
+    def __init__(self, kind: str, pairs: Sequence[Pair]) -> None:
+        self.kind = kind
+        self._pairs = pairs
+        self._before = [_by_path(pair.baseline, kind) for pair in pairs]
+        self._after = [_by_path(pair.candidate, kind) for pair in pairs]
+        self.paths = list(dict.fromkeys(path for nodes in (*self._before, *self._after) for path in nodes))
+        self._whole_before = [_step_ns(pair.baseline) for pair in pairs]
+        self._whole_after = [_step_ns(pair.candidate) for pair in pairs]
+        self.p_values: dict[_Path | None, float] = {}
+
+    @property
+    def tested(self) -> list[_Path]:
+        """The paths that are large enough to be: on both sides alike, so that none is favoured."""
+        least = LEAST_TESTED_SHARE * (median(self._whole_before) + median(self._whole_after))
+        return [path for path in self.paths if sum(self._medians(path)) >= least]
+
+    def differences(self, path: _Path | None) -> list[float]:
+        """What a step takes more there, pair by pair."""
+        if path is not None:
+            return [nodes[path].change_ns if path in nodes else 0.0 for nodes in self._after]
+        wholes = zip(self._whole_before, self._whole_after, self._after, strict=True)
+        return [
+            after - before - sum(node.change_ns for node in nodes.values()) for before, after, nodes in wholes
+        ]
+
+    def table(self) -> PartsTable:
+        whole = Change(
+            quantity=Quantity.DURATION,
+            before=median(self._whole_before),
+            after=median(self._whole_after),
+            # The gate's own judgement is of the whole; this table is of where.
+            verdict=Verdict.CANNOT_TELL,
+            doubt=Doubt.UNDECIDED,
+        )
+        places = Places()
+        rows = [self._row(path, places) for path in self.paths]
+        rest = self._judged(None, *self._rest(whole, rows), is_tested=True)
+        rows = with_moves(rows, whole=whole, rest=rest, kind=_KINDS[self.kind], is_judged=True)
+        before_steps = _steps(pair.baseline for pair in self._pairs)
+        return PartsTable(
+            kind=_KINDS[self.kind],
+            rows=tuple(sorted(rows, key=lambda row: (not is_called_otherwise(row), -abs(row.own.grown)))),
+            whole=whole,
+            rest=rest,
+            steps=(before_steps, _steps(pair.candidate for pair in self._pairs)),
+            with_warmup=False,
+        )
+
+    def _rest(self, whole: Change, rows: Sequence[PartChange]) -> tuple[float, float]:
+        return (
+            (whole.before or 0.0) - sum(row.own.before or 0.0 for row in rows),
+            (whole.after or 0.0) - sum(row.own.after or 0.0 for row in rows),
+        )
+
+    def _row(self, path: _Path, places: Places) -> PartChange:
+        before_calls, after_calls = self._calls(path)
+        is_before, is_after = any(before_calls), any(after_calls)
+        before_ns, after_ns = self._medians(path)
+        place: Place | None = None
+        for name in path[1:]:
+            place = places.at(place, name)
+        if place is None:
+            raise ValueError("a place without a name")
+        own = self._judged(path, before_ns, after_ns, is_tested=path in self.p_values)
+        presence = Presence.NEW if is_after else Presence.VANISHED
+        return PartChange(
+            place=place,
+            presence=Presence.BOTH if is_before == is_after else presence,
+            is_part=True,
+            own=own,
+            calls=judge_call_counts(
+                Pairing(quantity=Quantity.COUNT, before=before_calls, after=after_calls),
+                tolerance=COUNT_TOLERANCE,
+            ),
+        )
+
+    def _judged(self, path: _Path | None, before: float, after: float, *, is_tested: bool) -> Change:
+        """The change of a place: what it took before, and by how much the turns side by side differ."""
+        if not is_tested:
+            return Change(
+                quantity=Quantity.DURATION,
+                before=before,
+                after=after,
+                verdict=Verdict.CANNOT_TELL,
+                doubt=Doubt.TOO_SMALL,
+            )
+        change = median(self.differences(path))
+        least = LEAST_CHANGE_SHARE * median(self._whole_before)
+        if self.p_values[path] <= ALPHA and abs(change) >= least:
+            verdict, doubt = (Verdict.SLOWER if change > 0 else Verdict.FASTER), None
+        else:
+            verdict, doubt = Verdict.CANNOT_TELL, Doubt.UNDECIDED
+        return Change(quantity=Quantity.DURATION, before=before, after=after, verdict=verdict, doubt=doubt)
+
+    def _medians(self, path: _Path) -> tuple[float, float]:
+        """What it takes on both sides; after is before and the difference of turns side by side."""
+        before = median(nodes[path].self_ns if path in nodes else 0.0 for nodes in self._before)
+        return before, max(before + median(self.differences(path)), 0.0)
+
+    def _calls(self, path: _Path) -> tuple[list[float], list[float]]:
+        return (
+            [nodes[path].calls if path in nodes else 0.0 for nodes in self._before],
+            [nodes[path].calls if path in nodes else 0.0 for nodes in self._after],
+        )
+
+
+def _steps(processes: Iterable[ProcessTurns]) -> int:
+    return sum(turn.steps for process in processes for turn in process.rounds)
+
+
+def _by_path(process: ProcessTurns, kind: str) -> Mapping[_Path, NodeFigures]:
+    return {node.path: node for node in process.nodes if node.path[0] == kind}
+
+
+def _step_ns(process: ProcessTurns) -> float:
+    return value_of(process, Metric.LATENCY) or 0.0
+
+
+def changed_rows(tables: Sequence[PartsTable]) -> Iterator[tuple[PartsTable, PartChange]]:
+    """The places that changed for sure: by their calls first, then by time, the largest first."""
+    for table in tables:
+        yield from ((table, row) for row in table.rows if is_called_otherwise(row))
+    timed = [
+        (table, row)
+        for table in tables
+        for row in table.rows
+        if row.own.verdict in {Verdict.SLOWER, Verdict.FASTER} and not is_called_otherwise(row)
+    ]
+    yield from sorted(timed, key=lambda found: -abs(found[1].own.grown))

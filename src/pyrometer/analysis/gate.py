@@ -1,0 +1,193 @@
+"""By which rule a candidate passes: three verdicts, planned looks, and a control that may void them.
+
+Each look at the data has its own part of one error rate, so that looking early costs nothing in
+truth. FAIL and PASS are both told only when the opposite is ruled out.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyrometer.stats.pooled import Interval, pooled_median, two_level_interval
+from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
+
+LEAST_EFFECT = 0.01
+"""Beyond what is allowed: less is not worth a failed build, however sure it is."""
+MARGIN = 0.03
+"""PASS rules out that it is slower by so much more than is allowed."""
+CONFIDENCE = 0.99
+
+COUNTED_PAIRS = 5
+"""Of peaks of memory and instructions, which barely vary."""
+COUNTED_CONTROL = 0.005
+"""By so much the control's median may differ there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """After so many pairs there is a look, with this chance of error."""
+
+    pairs: int
+    alpha: float
+
+
+LOOKS = (Look(pairs=10, alpha=0.002), Look(pairs=20, alpha=0.003), Look(pairs=40, alpha=0.005))
+"""One in a hundred, all together."""
+
+
+class Verdict(StrEnum):
+    """What the gate says."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, no password
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    REFUSED = "REFUSED"
+
+
+class Reason(StrEnum):
+    """Why."""
+
+    SLOWER = "slower than allowed"
+    WITHIN = "not slower by more than the margin"
+    UNDECIDED = "neither could be ruled out"
+    CONTROL = "the control differs, though it is the same code"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the pairs so far say; ``verdict`` None: more of them are needed.
+
+    Changes are relative: 0.03 is 3 % more than the baseline.
+    """
+
+    verdict: Verdict | None
+    reason: Reason
+    pairs: int
+    alpha: float | None
+    """Of this look; None where the metric is counted, and no chance is involved."""
+    change: float | None
+    interval: Interval | None
+    p_slower: float | None
+    """How likely such pairs would be, were it slower by no more than is allowed."""
+    p_within: float | None
+    """How likely, were it slower by the margin more than is allowed."""
+    p_control: float | None
+    control_change: float | None
+
+    @property
+    def smallest_seen(self) -> float | None:
+        """About the smallest change that such pairs could have told from none."""
+        if self.interval is None or self.change is None:
+            return None
+        return max(self.interval.high - self.change, self.change - self.interval.low)
+
+
+def judge(
+    ratios: Sequence[Sequence[float]],
+    control: Sequence[Sequence[float]],
+    *,
+    max_slowdown: float,
+    look: Look,
+    is_last: bool,
+    tests: int = 1,
+) -> Judgement:
+    """The verdict of one look at logarithms of ratios, a group a pair.
+
+    ``tests``: among so many benchmarks that are still to be rejected this is one (Holm's correction).
+    """
+    groups = [group for group in ratios if group]
+    if not groups:
+        return _not_measured(len(ratios))
+    change = math.expm1(pooled_median(groups))
+    p_slower = sign_flip_p_value(above(groups, math.log1p(max_slowdown)))
+    p_within = sign_flip_p_value(below(groups, math.log1p(max_slowdown + MARGIN)))
+    p_control = two_sided_p_value(control)
+    verdict, reason = _decide(
+        control_flags=p_control is not None and p_control <= look.alpha,
+        is_slower=p_slower <= look.alpha / tests and change >= max_slowdown + LEAST_EFFECT,
+        is_within=p_within <= look.alpha,
+        is_last=is_last,
+    )
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        pairs=len(groups),
+        alpha=look.alpha,
+        change=change,
+        interval=relative(two_level_interval(groups, confidence=CONFIDENCE)),
+        p_slower=p_slower,
+        p_within=p_within,
+        p_control=p_control,
+        control_change=math.expm1(pooled_median(control)) if any(control) else None,
+    )
+
+
+def _decide(
+    *, control_flags: bool, is_slower: bool, is_within: bool, is_last: bool
+) -> tuple[Verdict | None, Reason]:
+    if control_flags:
+        return Verdict.INCONCLUSIVE, Reason.CONTROL
+    if is_slower:
+        return Verdict.FAIL, Reason.SLOWER
+    if is_within:
+        return Verdict.PASS, Reason.WITHIN
+    return (Verdict.INCONCLUSIVE if is_last else None), Reason.UNDECIDED
+
+
+def judge_counts(
+    ratios: Sequence[Sequence[float]], control: Sequence[Sequence[float]], *, max_slowdown: float
+) -> Judgement:
+    """The verdict on a metric that barely varies: all pairs must agree, and the control with itself."""
+    values = [value for group in ratios for value in group]
+    if not values:
+        return _not_measured(len(ratios))
+    change = math.expm1(pooled_median([values]))
+    control_change = math.expm1(pooled_median(control)) if any(control) else None
+    verdict, reason = _decide(
+        control_flags=control_change is not None and abs(control_change) > COUNTED_CONTROL,
+        is_slower=math.expm1(min(values)) > max_slowdown and change >= max_slowdown + LEAST_EFFECT,
+        is_within=math.expm1(max(values)) < max_slowdown + LEAST_EFFECT,
+        is_last=True,
+    )
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        pairs=len(values),
+        alpha=None,
+        change=change,
+        interval=relative(Interval(low=min(values), high=max(values))),
+        p_slower=None,
+        p_within=None,
+        p_control=None,
+        control_change=control_change,
+    )
+
+
+def two_sided_p_value(groups: Sequence[Sequence[float]]) -> float | None:
+    """How likely such differences would be if there were none, either way; None without any."""
+    known = [group for group in groups if group]
+    if not known:
+        return None
+    return min(1.0, 2 * min(sign_flip_p_value(known), sign_flip_p_value(below(known, 0.0))))
+
+
+def relative(interval: Interval) -> Interval:
+    """An interval of logarithms as one of relative changes."""
+    return Interval(low=math.expm1(interval.low), high=math.expm1(interval.high))
+
+
+def _not_measured(pairs: int) -> Judgement:
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Reason.NOT_MEASURED,
+        pairs=pairs,
+        alpha=None,
+        change=None,
+        interval=None,
+        p_slower=None,
+        p_within=None,
+        p_control=None,
+        control_change=None,
+    )

@@ -1,0 +1,58 @@
+"""What a gate found, lane by lane, before any words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pyrometer.analysis.attribution import changed_rows
+from pyrometer.analysis.comparison.model import PartChange, PartsTable
+from pyrometer.analysis.gate import Judgement, Verdict
+from pyrometer.analysis.trials import Metric, value_of
+from pyrometer.record.trials import Trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatedLane:
+    """One metric of one program, or of one function."""
+
+    metric: Metric
+    judgement: Judgement
+    max_slowdown: float
+    trials: Trials
+    tables: tuple[PartsTable, ...] = ()
+    subject: str | None = None
+    """The benchmark, where a file has several."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The lane's; one that was stopped before a verdict is undecided."""
+        return self.judgement.verdict or Verdict.INCONCLUSIVE
+
+    @property
+    def before(self) -> float | None:
+        """The baseline's value: the median over its processes."""
+        return _middle([value_of(pair.baseline, self.metric) for pair in self.trials.pairs])
+
+    @property
+    def after(self) -> float | None:
+        """The candidate's."""
+        return _middle([value_of(pair.candidate, self.metric) for pair in self.trials.pairs])
+
+    @property
+    def changed(self) -> tuple[PartChange, ...]:
+        """The places that changed for sure, the most telling first."""
+        return tuple(row for _, row in changed_rows(self.tables))
+
+
+def overall(lanes: Sequence[GatedLane]) -> Verdict:
+    """One word for all: what failed goes before what is not known, and that before what passed."""
+    verdicts = {lane.verdict for lane in lanes}
+    for verdict in (Verdict.REFUSED, Verdict.FAIL, Verdict.INCONCLUSIVE):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.PASS
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -1,0 +1,185 @@
+"""An experiment from its plan to its pairs: the same for a gate, a comparison and a knob that is turned."""
+
+import random
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pyrometer._version import __version__
+from pyrometer.analysis.identity import (
+    Identity,
+    Weight,
+    compare_identities,
+    identity_of,
+    known_facts,
+)
+from pyrometer.experiment.counted import counting_instructions
+from pyrometer.experiment.errors import RefusedError
+from pyrometer.experiment.imported import find_foreign_modules
+from pyrometer.experiment.paced_process import Side, Surroundings, running
+from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
+from pyrometer.experiment.planning import Wanted, plan_turns
+from pyrometer.experiment.worktrees import Tree
+from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
+
+LARGEST_HASH_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A side, and the tree its code must come from; None where any code may be run."""
+
+    side: Side
+    tree: Tree | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How is measured."""
+
+    wanted: Wanted = field(default_factory=Wanted)
+    has_control: bool = True
+    count_live_bytes: bool = False
+    count_instructions: bool = False
+    allowed: frozenset[str] = frozenset()
+    """Facts in which the sides may differ."""
+    seed: int = 0
+
+
+class Experiment:
+    """Two programs, measured pair by pair; to be used in a ``with``.
+
+    After the first pair it is known whether they may be compared at all: if not, ``RefusedError``.
+    """
+
+    def __init__(
+        self,
+        baseline: Contender,
+        candidate: Contender,
+        conditions: Conditions,
+        *,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._contenders = {BASELINE: baseline, CANDIDATE: candidate}
+        self._conditions = conditions
+        self._tell = tell
+        self._chooser = random.Random(conditions.seed)
+        self._started_at = datetime.now().astimezone()
+        self._plan: Plan | None = None
+        self.pairs: list[Pair] = []
+        self._identities: dict[str, Identity] = {}
+        self._losses: dict[str, None] = {}
+
+    @property
+    def plan(self) -> Plan:
+        """How the programs take turns; found out on a process that is not counted."""
+        if self._plan is None:
+            self._tell("finding out how long a step takes")
+            with self._surroundings() as (surroundings, scratch):
+                sides = {"pilot": self._contenders[BASELINE].side}
+                with running(sides, surroundings, scratch) as processes:
+                    self._plan = plan_turns(processes["pilot"], self._conditions.wanted)
+        return self._plan
+
+    def measure(self, pairs: int) -> list[Pair]:
+        """Measure until there are so many pairs; all there are."""
+        plan = self.plan
+        sides = {name: contender.side for name, contender in self._contenders.items()}
+        if self._conditions.has_control:
+            sides[CONTROL] = sides[BASELINE]
+        while len(self.pairs) < pairs:
+            self._tell(f"pair {len(self.pairs) + 1} of {pairs}")
+            with self._surroundings() as (surroundings, scratch):
+                measured = measure_pair(sides, plan, surroundings, scratch=scratch, chooser=self._chooser)
+            self._check(measured)
+            self.pairs.append(measured.pair)
+        return self.pairs
+
+    def trials(self) -> Trials:
+        """All that was measured so far."""
+        return Trials(
+            pyrometer_version=__version__,
+            started_at=self._started_at.isoformat(timespec="milliseconds"),
+            program=shlex.join(self._contenders[CANDIDATE].side.arguments),
+            baseline=self._told(BASELINE),
+            candidate=self._told(CANDIDATE),
+            plan=self.plan,
+            pairs=tuple(self.pairs),
+            losses=tuple(self._losses),
+        )
+
+    @property
+    def identities(self) -> Mapping[str, Identity]:
+        """What each side was, by the name of the side; known after the first pair."""
+        return self._identities
+
+    @contextmanager
+    def _surroundings(self) -> Iterator[tuple[Surroundings, Path]]:
+        with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as folder:
+            surroundings = Surroundings(
+                hash_seed=self._chooser.randint(0, LARGEST_HASH_SEED),
+                threads=self._conditions.wanted.threads,
+                count_live_bytes=self._conditions.count_live_bytes,
+            )
+            if self._conditions.count_instructions:
+                surroundings = counting_instructions(surroundings, Path(folder))
+            yield surroundings, Path(folder)
+
+    def _check(self, measured: Measured) -> None:
+        for name, farewell in measured.farewells.items():
+            self._losses |= dict.fromkeys(farewell.losses)
+            tree = self._contenders[BASELINE if name == CONTROL else name].tree
+            if tree is not None:
+                self._check_imports(name, tree, farewell.imported)
+        if self._identities:
+            return
+        if not {BASELINE, CANDIDATE} <= measured.runs.keys():
+            raise RefusedError(
+                "REFUSED: a measured program did not end when it was told to, so that its versions, threads "
+                "and imports are not known; it may swallow SystemExit"
+            )
+        self._identities = {name: identity_of(measured.runs[name]) for name in self._contenders}
+        self._check_identities()
+
+    def _check_imports(self, name: str, tree: Tree, imported: Mapping[str, str]) -> None:
+        other = self._contenders[CANDIDATE if name == BASELINE else BASELINE].tree
+        foreign = find_foreign_modules(imported, own=tree.root, other=(other or tree).root)
+        if foreign:
+            module, file = foreign[0]
+            more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+            raise RefusedError(
+                f"REFUSED: {tree.name} did not run its own code: {module} was imported from {file}{more}. "
+                "Where the project is installed, put its folder first on the path of both sides, as in: "
+                "PYTHONPATH=src pyrometer …"
+            )
+
+    def _check_identities(self) -> None:
+        names = tuple(contender.side.name for contender in self._contenders.values())
+        found = compare_identities(
+            self._identities[BASELINE],
+            self._identities[CANDIDATE],
+            allowed=self._conditions.allowed,
+            sides=(names[0], names[1]),
+        )
+        # Both ran here and now: what a machine is matters only between machines.
+        refused = [
+            one.sentence for one in found.differences if one.weight is Weight.REFUSED and not one.accepted
+        ]
+        if refused:
+            raise RefusedError(f"REFUSED: the two sides differ: {'; '.join(refused)}")
+
+    def _told(self, name: str) -> TrialSide:
+        contender = self._contenders[name]
+        identity = self._identities.get(name)
+        tree = contender.tree
+        return TrialSide(
+            name=contender.side.name,
+            command=shlex.join(["python", *contender.side.arguments]),
+            commit=None if tree is None else tree.commit,
+            is_dirty=None if tree is None or tree.commit is None else tree.is_dirty,
+            identity={} if identity is None else known_facts(identity),
+        )

@@ -1,0 +1,85 @@
+"""The same command in different trees."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.errors import UsageError
+from pyrometer.experiment.experiment import Contender
+from pyrometer.experiment.paced_process import Side
+from pyrometer.experiment.worktrees import Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What python is to run: a script or a module, and its arguments."""
+
+    script: str | None
+    module: str | None
+    arguments: tuple[str, ...] = ()
+
+
+def command_in(words: Sequence[str]) -> Command:
+    """The command in the words behind ``python``: ``SCRIPT ARGS`` or ``-m MODULE ARGS``."""
+    if not words:
+        raise UsageError("nothing to run; name a script, or -m and a module, behind --")
+    if words[0] == "-m":
+        if len(words) == 1:
+            raise UsageError("-m needs the name of a module")
+        return Command(script=None, module=words[1], arguments=tuple(words[2:]))
+    if words[0].startswith("-"):
+        raise UsageError(f"{words[0]!r} is no script; name one, or -m and a module, behind --")
+    return Command(script=words[0], module=None, arguments=tuple(words[1:]))
+
+
+def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None = None) -> Contender:
+    """The command as it is run in a tree, from the folder that matches the user's own in ``here``."""
+    name = name or tree.name
+    arguments: tuple[str, ...]
+    if command.module is not None:
+        arguments, program_folder = ("-m", command.module), tree.folder
+    else:
+        script = _script_in(tree, str(command.script), here)
+        arguments, program_folder = (str(script.relative),), script.file.resolve().parent
+    side = Side(
+        name=name,
+        arguments=(*arguments, *command.arguments),
+        folder=tree.folder,
+        program_folder=program_folder,
+        variables=_turned_path(tree, here),
+    )
+    return Contender(side=side, tree=tree)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Script:
+    file: Path
+    relative: Path
+    """As seen from the folder it is run in: the same words on both sides."""
+
+
+def _script_in(tree: Tree, script: str, here: Tree) -> _Script:
+    known = Path(os.path.normpath(here.folder / script))
+    if not known.is_relative_to(here.root):
+        raise UsageError(f"{script!r} is outside of {here.root}, so that both sides would run the same file")
+    relative = Path(os.path.relpath(known, here.folder))
+    file = tree.folder / relative
+    if not file.is_file():
+        where = "" if tree is here else f" in {tree.name}"
+        raise UsageError(f"there is no script {script!r}{where}")
+    return _Script(file=file, relative=relative)
+
+
+def _turned_path(tree: Tree, here: Tree) -> dict[str, str]:
+    """PYTHONPATH, with absolute paths into the working tree leading into this one."""
+    entries = os.environ.get("PYTHONPATH")
+    if not entries or tree.root == here.root:
+        return {}
+    turned = [
+        str(tree.root / Path(entry).relative_to(here.root))
+        if Path(entry).is_absolute() and Path(entry).is_relative_to(here.root)
+        else entry
+        for entry in entries.split(os.pathsep)
+    ]
+    return {"PYTHONPATH": os.pathsep.join(turned)}

@@ -1,0 +1,109 @@
+"""The code of another commit, checked out beside the working tree."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.errors import UsageError
+
+# Set inside a git hook, where they would point us at that repository instead of the folder's.
+_REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A tree of files of one repository: the working tree, or a commit's."""
+
+    name: str
+    root: Path
+    folder: Path
+    """Where in it programs are run: as far down as the user stands in the working tree."""
+    commit: str | None
+    is_dirty: bool
+
+
+def working_tree(folder: Path) -> Tree:
+    """The tree the user stands in; without git it is the folder alone."""
+    try:
+        root = Path(_git(folder, "rev-parse", "--show-toplevel"))
+        commit = _git(folder, "rev-parse", "HEAD")
+    except UsageError:
+        return Tree(name="working tree", root=folder, folder=folder, commit=None, is_dirty=True)
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return Tree(name="working tree", root=root, folder=folder, commit=commit, is_dirty=bool(changed))
+
+
+def commit_of(folder: Path, revision: str) -> str:
+    """The commit that a revision means in the folder's repository."""
+    if not revision or revision.startswith("-"):
+        raise UsageError(f"{revision!r} is no revision; name a branch, a tag or a commit")
+    try:
+        return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    except UsageError:
+        raise UsageError(
+            f"there is no revision {revision!r} in this repository; name a branch, a tag or a commit"
+            " (in CI, fetch it first: a shallow clone has only one)"
+        ) from None
+
+
+@contextlib.contextmanager
+def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()) -> Iterator[Tree]:
+    """The commit in a folder of its own, gone at the end; ``links`` are untracked files that it needs too.
+
+    The folder is far from the working tree, so that nothing of that is found by going upwards.
+    """
+    if here.commit is None:
+        raise UsageError(f"{here.folder} is in no git repository, so there is no other revision to run")
+    parent = Path(tempfile.mkdtemp(prefix="pyrometer-worktree-"))
+    root = parent / here.root.name
+    try:
+        _git(here.folder, "worktree", "add", "--quiet", "--detach", str(root), commit)
+        folder = root / here.folder.relative_to(here.root)
+        if not folder.is_dir():
+            raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
+        for link in links:
+            _link(here, root, link)
+        yield Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False)
+    finally:
+        with contextlib.suppress(UsageError):
+            _git(here.folder, "worktree", "remove", "--force", str(root))
+        shutil.rmtree(parent, ignore_errors=True)
+        with contextlib.suppress(UsageError):
+            _git(here.folder, "worktree", "prune")
+
+
+def _link(here: Tree, root: Path, link: str) -> None:
+    source = Path(os.path.normpath(here.folder / link))
+    if not source.exists():
+        raise UsageError(f"there is no {link!r} to link into the other revision's folder")
+    if not source.is_relative_to(here.root):
+        raise UsageError(f"{link!r} is outside of the repository, where both revisions find it anyway")
+    target = root / source.relative_to(here.root)
+    if target.exists() or target.is_symlink():
+        raise UsageError(f"{link!r} is tracked by git: the other revision has its own")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(source)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+    except FileNotFoundError:
+        raise UsageError("there is no git on the path, which other revisions come from") from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(f"git {arguments[0]}: {said[-1] if said else 'failed'}") from None
+    return answer.stdout.decode(errors="replace").strip()
