@@ -23,7 +23,7 @@ from pyrometer.store.run_files import reason_of
 MOST_RUNS = 10_000
 """The newest ones are kept."""
 
-WAIT_S = 5.0
+WAIT_S = 10.0
 """For other processes that are writing; a program's end is not to wait longer."""
 
 SCHEMA_VERSION = 1
