@@ -44,9 +44,7 @@ def prepare_recording(config: pytest.Config, name: str) -> None:
     output = config.getoption("--pyrometer-output")
     if output is not None:
         config.stash[RUN_PATH] = output_path(output, config)
-    # Where xdist hands the tests to workers, it is they who record.
-    if not config.pluginmanager.has_plugin("dsession"):
-        config.pluginmanager.register(Measuring(config, SessionRecording(config.rootpath)), name)
+    config.pluginmanager.register(Measuring(config, SessionRecording(config.rootpath)), name)
 
 
 class Measuring:
@@ -62,7 +60,8 @@ class Measuring:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Record from the first test on."""
-        if self._recording is not None:
+        # Where xdist hands the tests to workers, it is they who record.
+        if self._recording is not None and not self._config.pluginmanager.has_plugin("dsession"):
             with self._told("the recording could not begin"):
                 self._recording.start()
                 self._is_recording = True
@@ -80,7 +79,9 @@ class Measuring:
             if path is not None:
                 from pyrometer.store.run_files import write_run
 
+                del self._config.stash[RUN_PATH]  # until it is there to be read
                 write_run(run, path)
+                self._config.stash[RUN_PATH] = path
 
     @contextmanager
     def _told(self, problem: str) -> Iterator[None]:

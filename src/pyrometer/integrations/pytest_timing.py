@@ -32,7 +32,8 @@ _SAMPLE_NS = 4_000_000
 _BLOCK_NS = 250_000_000
 _MOST_ROUNDS = 5
 _MOST_CALLS = 1_000_000
-_WARM_CALLS = 3
+_TRIES = 5
+_TRY_NS = 500_000
 _WARM_NS = 200_000_000
 _SAME_WITHIN = math.log(1.03)
 
@@ -105,11 +106,13 @@ def either_way(blocks: Blocks, error_rate: float) -> Verdict:
 def compare(timed: Timed, reference: Timed, *, judge: Judge, chooser: random.Random) -> Comparison:
     """Both timed in turns, until something is established or all looks are used up."""
     sides = (_Side(timed), _Side(reference))
-    per_block_ns = sum(side.sample_ns for side in sides)
-    rounds = max(1, min(_MOST_ROUNDS, int(_BLOCK_NS / per_block_ns)))
+    sample_ns = max(_SAMPLE_NS, *(side.call_ns for side in sides))
+    for side in sides:
+        side.take_samples_of(sample_ns)
+    rounds = max(1, min(_MOST_ROUNDS, int(_BLOCK_NS / (2 * sample_ns))))
     # Odd: the middle one of a block speaks for it.
     rounds -= rounds % 2 == 0
-    looks = _planned_looks(per_block_ns * rounds)
+    looks = _planned_looks(2 * sample_ns * rounds)
     blocks: list[list[float]] = []
     verdict = Verdict.CANNOT_TELL
     for number, error_rate in zip(_BLOCKS, _LOOKS[looks], strict=False):
@@ -176,31 +179,43 @@ def without_collections() -> Iterator[None]:
 
 
 class _Side:
-    """One of the two, with how many calls make a sample of a few milliseconds."""
+    """One of the two, with how many calls make a sample."""
 
     def __init__(self, timed: Timed) -> None:
         self._timed = timed
         self._seen_ns: list[float] = []
-        self.calls = self._warm_up()
-        self.sample_ns = max(self._per_call_ns * self.calls, 1.0)
+        self._calls = 1
+        self.call_ns = self._warm_up()
 
-    def _warm_up(self) -> int:
-        """So many calls, after some that start up what there is to start."""
-        calls, made, spent_ns = 1, 0, 0
+    def _warm_up(self) -> float:
+        """How long a call takes, after some that start up what there is to start.
+
+        By the quickest of several tries, each so short that few are interrupted: whoever seems slower
+        here would get shorter samples than the other.
+        """
+        calls, spent_ns = 1, 0
         while True:
-            elapsed_ns = max(self._timed(calls), 1)
-            made, spent_ns = made + calls, spent_ns + elapsed_ns
-            self._per_call_ns = elapsed_ns / calls
-            enough = min(max(1, round(_SAMPLE_NS / self._per_call_ns)), _MOST_CALLS)
-            warm = made >= _WARM_CALLS or spent_ns >= _WARM_NS
-            if warm and enough <= 2 * calls:
-                return enough
-            # Not at one go: the first call may be quick by chance, and the rest be slow.
-            calls = min(enough, 10 * calls)
+            tries_ns: list[int] = []
+            while len(tries_ns) < _TRIES and not (tries_ns and spent_ns >= _WARM_NS):
+                tries_ns.append(max(self._timed(calls), 1))
+                spent_ns += tries_ns[-1]
+            quickest_ns = min(tries_ns)
+            if quickest_ns >= _TRY_NS / 2 or calls >= _MOST_CALLS:
+                return quickest_ns / calls
+            wanted = round(calls * _TRY_NS / quickest_ns)
+            calls = min(wanted, 10 * calls, _MOST_CALLS)
+
+    def take_samples_of(self, sample_ns: float) -> None:
+        """Samples are to take about so long.
+
+        As long as the other's: of two that are alike, the one with longer samples would be interrupted
+        more often, and seem slower on a busy machine.
+        """
+        self._calls = min(max(1, round(sample_ns / self.call_ns)), _MOST_CALLS)
 
     def sample(self) -> float:
         """Nanoseconds a call."""
-        seen_ns = max(self._timed(self.calls), 1) / self.calls
+        seen_ns = max(self._timed(self._calls), 1) / self._calls
         self._seen_ns.append(seen_ns)
         return seen_ns
 
