@@ -257,7 +257,7 @@ def find_changes(history: ProgramHistory, *, shuffle: Shuffle) -> tuple[Change, 
             after=point.after,
             p=point.p,
             circumstances=tuple(
-                _changed_with(runs[max(point.index - 1 - _NEAR, 0) : point.index + 1 + _NEAR])
+                changed_circumstances(runs[max(point.index - 1 - _NEAR, 0) : point.index + 1 + _NEAR])
             ),
         )
         for point in points
@@ -265,8 +265,8 @@ def find_changes(history: ProgramHistory, *, shuffle: Shuffle) -> tuple[Change, 
     )
 
 
-def _changed_with(runs: Sequence[PastRun]) -> Iterator[str]:
-    """What is not the same from one of these runs to the next."""
+def changed_circumstances(runs: Sequence[PastRun]) -> Iterator[str]:
+    """What moves figures and is not the same from one of these runs to the next: ``threads 2 → 4``."""
     for name, circumstance in _CIRCUMSTANCES.items():
         for before, after in pairwise(map(circumstance, runs)):
             if before != after:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.analysis.history import Change, Metric, PastRun, ProgramHistory
+from pyrometer.analysis.history import Change, Metric, PastRun, ProgramHistory, changed_circumstances
 from pyrometer.report.blocks import (
     Bullets,
     Column,
@@ -177,7 +177,7 @@ def _program_cells(history: ProgramHistory) -> dict[str, str]:
     figures = dict.fromkeys(_FIGURES, UNKNOWN_CELL) if finished is None else _figures(finished)
     return {
         "runs": f"{history.all_runs:,}",
-        "latest": _when(history.latest),
+        "latest": _when(history.latest)[:10],
         **{name: figures[name] for name in ("step", "samples/s", "tokens/s", "peak", "took")},
         "trend": _drawn(history.series[-16:]) or UNKNOWN_CELL,
     }
@@ -218,7 +218,11 @@ def _run_sections(history: ProgramHistory, changes: Sequence[Change]) -> Iterato
 def _run_table(history: ProgramHistory, changes: Sequence[Change]) -> Table:
     starts = {id(change.first_after) for change in changes}
     rows = []
+    before: PastRun | None = None
     for run in history.runs:
+        known = (run,) if before is None else (before, run)
+        others = "; ".join(changed_circumstances(known)) if run.finished else ""
+        before = run if run.finished else before
         cells = {"commit": _commit(run), **_figures(run), "ended": _ended(run)}
         rows.append(
             Row(
@@ -226,6 +230,7 @@ def _run_table(history: ProgramHistory, changes: Sequence[Change]) -> Table:
                 cells=tuple(cells.values()),
                 mark=" *" if id(run) in starts else "",
                 emphasis=Emphasis.NONE if run.finished else Emphasis.FAINT,
+                details=(f"from here on: {others}",) if others else (),
             )
         )
     headings = ("commit", *_FIGURES, "ended")
