@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pyrometer.analysis.call_tree import Place
 from pyrometer.analysis.comparison.model import (
     Change,
     Comparison,
@@ -175,11 +176,15 @@ def part_name(row: PartChange, kind: PartsKind) -> str:
     return path_name(row) if kind is PartsKind.SCOPES else row.name
 
 
-def path_name(row: PartChange) -> str:
+def path_name(row: PartChange, *, most: int = _MOST_STEPS_OF_A_PATH) -> str:
     """Where a part stands: the last names of its path."""
-    path = row.path
-    kept = path[-_MOST_STEPS_OF_A_PATH:]
-    return " > ".join((*(["…"] if len(kept) < len(path) else []), *map(visible, kept)))
+    names: list[str] = []
+    place: Place | None = row.place
+    # Not by the whole path: a tree may be thousands of scopes deep, and has a row for each.
+    while place is not None and len(names) < most:
+        names.append(visible(place.name))
+        place = place.outer
+    return " > ".join((*(["…"] if place is not None else []), *reversed(names)))
 
 
 def whole_name(kind: PartsKind, *, a_step: bool) -> str:
@@ -227,6 +232,8 @@ def describe_level(comparison: Comparison) -> str:
             return "Refused: these runs are of different things, and their figures say nothing of the code."
         case Level.TREND_ONLY:
             return "Trend only: the machines may differ, so times are shown and not judged. Counts are."
+        case Level.COMPARABLE if any(one.accepted for one in comparison.comparability.differences):
+            return "Compared although not all is the same: what differs was accepted."
         case Level.COMPARABLE:
             return "Comparable: program, inputs, software and machine are the same."
 

@@ -21,16 +21,15 @@ _LEAST_VANISHED_SHARE = 0.001
 _LONGEST_NAME = 80
 _LEGEND_Y = 72
 
-# From the largest loss to the largest gain, with the points from which on each begins; after ColorBrewer's
-# blue and red, which can be told apart by all eyes.
+# From the largest loss to the largest gain: blue and red, which nearly all eyes can tell apart.
 _SHADES = (
-    ("#5b9fd6", "shrank by 5 points or more"),
-    ("#93c4e8", "by 1 or more"),
-    ("#cbe3f3", "by less"),
-    ("#d9d6cf", "same, as far as samples can tell"),
-    ("#f9cfc0", "grew by less"),
-    ("#f29f86", "by 1 or more"),
-    ("#e8694f", "by 5 points or more"),
+    ("#5b9fd6", "shrank ≥ 5 points"),
+    ("#93c4e8", "≥ 1"),
+    ("#cbe3f3", "less"),
+    ("#d9d6cf", "same, as far as samples tell"),
+    ("#f9cfc0", "grew less"),
+    ("#f29f86", "≥ 1"),
+    ("#e8694f", "≥ 5 points"),
 )
 _SAME = 3
 _ALL = len(_SHADES)

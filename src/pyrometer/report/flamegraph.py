@@ -109,8 +109,8 @@ def render_flamegraph(run: Run, results: SampleResults) -> str:
     )
 
 
-def draw_flamegraph(tree: FrameTree, look: Look) -> str:
-    """A tree of frames as an SVG file of its own, as wide as their CPU time."""
+def draw_flamegraph(tree: FrameTree, look: Look, *, within: str = "") -> str:
+    """A tree of frames as an SVG file of its own, as wide as their CPU time; ``within`` as for its style."""
     graph = _graph(tree)
     script = flamegraph_script()
     drawn = list(_drawn(graph))
@@ -120,7 +120,7 @@ def draw_flamegraph(tree: FrameTree, look: Look) -> str:
     parts = (
         f'<svg xmlns="http://www.w3.org/2000/svg" {_size(height)}>',
         f"<title>{escape(look.title)}</title>",
-        f"<style>{flamegraph_style(look)}</style>",
+        f"<style>{flamegraph_style(look, within=within)}</style>",
         f'<text class="title" x="{MARGIN}" y="{_TITLE_Y}">{escape(look.title)}{measure}</text>',
         f'<text class="hint" x="{MARGIN}" y="{_CONTROLS_Y + 16}">{_HINT}</text>',
         look.legend,
@@ -139,9 +139,16 @@ def flamegraph_script() -> str:
     return "\n" + files("pyrometer.report").joinpath("flamegraph.js").read_text(encoding="utf-8")
 
 
-def flamegraph_style(look: Look) -> str:
-    """The style in it, likewise."""
-    return f"{_STYLE}{look.styles}"
+def flamegraph_style(look: Look, *, within: str = "") -> str:
+    """The style in it, likewise; in a page only for what is ``within`` elements of this selector."""
+    style = f"{_STYLE}{look.styles}"
+    if not within:
+        return style
+    rules = (line.partition("{") for line in style.splitlines() if line)
+    return "\n".join(
+        f"{', '.join(f'{within} {selector.strip()}' for selector in selectors.split(','))} {{{rest}"
+        for selectors, _, rest in rules
+    )
 
 
 def _below(lines: Sequence[str], deepest: int) -> Iterator[str]:

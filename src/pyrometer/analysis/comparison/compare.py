@@ -2,7 +2,7 @@
 
 import calendar
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.comparison.figures import (
@@ -19,14 +19,24 @@ from pyrometer.analysis.comparison.model import Comparison, Doubt, Missing, Part
 from pyrometer.analysis.comparison.parts import compare_parts
 from pyrometer.analysis.comparison.samples import compare_functions, merge_frames
 from pyrometer.analysis.comparison.verdicts import find_doubt
-from pyrometer.analysis.identity import Comparability, Level
+from pyrometer.analysis.identity import (
+    RULES,
+    Comparability,
+    Level,
+    Weight,
+    compare_identities,
+    identity_of,
+)
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults
 from pyrometer.analysis.steps import GroupResult, WarmupEnd
+from pyrometer.record.run import Run
 
 _MOMENT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:Z|([+-])(\d\d):?(\d\d))", re.ASCII
 )
+_LEVELS = (Level.REFUSED, Level.TREND_ONLY, Level.COMPARABLE)
+_CODE = frozenset({"code", "script"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +46,33 @@ class Side:
     name: str
     """As the user named it."""
     runs: tuple[Observed, ...]
+
+
+def compare_facts(
+    before: Sequence[Run], after: Sequence[Run], *, allowed: Collection[str] = frozenset()
+) -> Comparability:
+    """Whether these runs may be compared: only as far as all of them may be with those of the other side."""
+    one, other = [identity_of(run) for run in before], [identity_of(run) for run in after]
+    pairs = [*((one[0], identity) for identity in other), *((identity, other[0]) for identity in one[1:])]
+    found = [compare_identities(*pair, allowed=allowed, sides=("A", "B")) for pair in pairs]
+    differences = {difference.name: difference for facts in found for difference in facts.differences}
+    return Comparability(
+        level=min((facts.level for facts in found), key=_LEVELS.index),
+        differences=tuple(differences[name] for name in RULES if name in differences),
+    )
+
+
+def find_unlike(runs: Sequence[Run], *, allowed: Collection[str] = frozenset()) -> tuple[int, str] | None:
+    """The first run of a side that is of something else than its first, and how; None where all are alike."""
+    first = identity_of(runs[0])
+    for index, run in enumerate(runs[1:], start=1):
+        facts = compare_identities(first, identity_of(run), allowed=allowed, sides=("first", "other"))
+        for difference in facts.differences:
+            # What is missing in all of them is told when they are compared with the other side.
+            unlike = difference.weight is Weight.REFUSED or difference.name in _CODE
+            if unlike and not difference.accepted and difference.before != difference.after:
+                return index, difference.sentence
+    return None
 
 
 def compare_sides(before: Side, after: Side, comparability: Comparability) -> Comparison:

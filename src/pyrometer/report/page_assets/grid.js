@@ -25,7 +25,7 @@ class Grid extends Rows {
     this.body = element("tbody");
     this.status = element("span", { class: "status", role: "status" });
     const columns = this.block.columns;
-    const widths = columns.map((column) => Math.max(COLUMN_WIDTHS[column.unit] || 74, Math.min(160, 38 + 7 * column.heading.length)));
+    const widths = columns.map((column) => Math.max(column.width || 0, COLUMN_WIDTHS[column.unit] || 74, Math.min(160, 38 + 7 * column.heading.length)));
     const named = this.isTree ? 230 : 200;
     const table = element(
       "table",

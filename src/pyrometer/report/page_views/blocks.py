@@ -47,6 +47,8 @@ class GridColumn:
     """What stands in a cell instead of the figure, as where a column must add up as it is printed."""
     bar: bool = False
     """Whether a bar is drawn behind a share."""
+    width: int | None = None
+    """At least so many pixels, where its texts need more than its unit does."""
 
     def as_block(self) -> Block:
         """As the page reads it."""
@@ -58,6 +60,8 @@ class GridColumn:
             column["texts"] = [None if text is None else plain(text) for text in self.texts]
         if self.bar:
             column["bar"] = True
+        if self.width is not None:
+            column["width"] = self.width
         return column
 
     @property

@@ -1,0 +1,148 @@
+"""``pyrometer compare``: two runs, or two groups of runs, compared."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyrometer.analysis.comparison.compare import Side, compare_facts, compare_sides
+from pyrometer.analysis.comparison.model import Comparison
+from pyrometer.analysis.identity import RULES, Level, check_fact_names
+from pyrometer.analysis.observed import observe
+from pyrometer.cli.compare_sides import RunsOfASide, find_sides
+from pyrometer.cli.report_files import write_report
+from pyrometer.cli.report_formats import format_for
+from pyrometer.errors import UsageError
+from pyrometer.report import Screen
+from pyrometer.report.comparison_sections import DEFAULT_TOP
+from pyrometer.store.run_files import current_folder
+
+REFUSED = 4
+_FILE_NAME = "comparison.md"
+
+
+class CompareFormat(StrEnum):
+    """The forms of a comparison."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
+_SIDE_HELP = "a run file, a folder of runs (several processes), or the name of a saved baseline"
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {_SIDE_HELP}.", show_default=False)],
+    after: Annotated[str, typer.Argument(metavar="B", help="After: likewise.", show_default=False)],
+    *,
+    compare_format: Annotated[
+        CompareFormat | None,
+        typer.Option(
+            "--format",
+            help="By default by the ending of FILE (.md, .html, .json), else terminal.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, not to the screen."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACT",
+            help=f"Compare although this differs, and say so ({', '.join(RULES)}); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    flamegraph: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Draw the stacks there, coloured by what changed."),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help=f"Show N rows of each table ({DEFAULT_TOP}).", show_default=False
+        ),
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show all rows.")] = False,
+) -> None:
+    """Compare two runs, or two groups of runs: what changed, by how much, and how sure that is.
+
+    Counts and bytes are told from one run a side; times are judged only over 8 processes or more on each
+    side that were recorded by turns. Ends with code 4 where the runs may not be compared.
+    """
+    if show_all and top is not None:
+        raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
+    allowed = frozenset(allow or ())
+    check_fact_names(allowed)
+    chosen = compare_format or CompareFormat(format_for(output).value)
+    sides = find_sides(before, after, folder=current_folder(), allowed=allowed)
+    comparison = _compare(*sides, allowed)
+    is_refused = comparison.comparability.level is Level.REFUSED
+    paths = [path for side in sides for path in side.paths]
+    if flamegraph is not None and not is_refused:
+        write_report(flamegraph, _flamegraph(comparison), run_path=paths, option="--flamegraph")
+        print(f"{flamegraph}: open it in a browser", file=sys.stderr)
+    rows = None if show_all else top or DEFAULT_TOP
+    if output is None:
+        _show(_render(comparison, chosen, rows))
+    else:
+        file = output / _FILE_NAME if output.is_dir() else output
+        write_report(file, _render(comparison, chosen, rows), run_path=paths)
+    if is_refused:
+        print("pyrometer: the runs may not be compared", file=sys.stderr)
+        raise typer.Exit(REFUSED)
+
+
+def _compare(before: RunsOfASide, after: RunsOfASide, allowed: frozenset[str]) -> Comparison:
+    comparability = compare_facts(before.runs, after.runs, allowed=allowed)
+    return compare_sides(
+        Side(name=before.name, runs=tuple(map(observe, before.runs))),
+        Side(name=after.name, runs=tuple(map(observe, after.runs))),
+        comparability,
+    )
+
+
+def _flamegraph(comparison: Comparison) -> str:
+    from pyrometer.report.comparison_words import describe_missing
+    from pyrometer.report.diff_flamegraph import render_diff_flamegraph
+
+    if comparison.frames is None:
+        why = next(describe_missing(one) for one in comparison.missing if one.part.value == "samples")
+        raise UsageError(f"There is no flame graph to draw: {why}. Leave --flamegraph out")
+    return render_diff_flamegraph(comparison.frames, comparison.after.program)
+
+
+def _render(comparison: Comparison, chosen: CompareFormat, top: int | None) -> str:
+    # Each loaded when it is asked for: none needs the others.
+    match chosen:
+        case CompareFormat.JSON:
+            from pyrometer.report.comparison_json import render_comparison_json
+
+            return render_comparison_json(comparison)
+        case CompareFormat.HTML:
+            from pyrometer.report.comparison_html import render_comparison_html
+
+            return render_comparison_html(comparison)
+        case CompareFormat.MARKDOWN:
+            from pyrometer.report.comparison_markdown import render_comparison_markdown
+
+            return render_comparison_markdown(comparison, top=top)
+        case CompareFormat.TERMINAL:
+            from pyrometer.report.comparison_terminal import render_comparison_terminal
+
+            screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+            return render_comparison_terminal(
+                comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
+            )
+
+
+def _show(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")

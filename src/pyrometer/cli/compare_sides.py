@@ -1,0 +1,80 @@
+"""From what the user named to the runs of both sides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.comparison.compare import find_unlike
+from pyrometer.errors import RunFileError, UsageError
+from pyrometer.record.run import Run
+from pyrometer.store.baseline_files import load_saved_runs
+from pyrometer.store.run_folders import read_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsOfASide:
+    """The runs of one side, at least one, and the files they are from."""
+
+    name: str
+    runs: tuple[Run, ...]
+    paths: tuple[Path, ...]
+
+
+_Saved = Mapping[str, tuple[Run, ...]]
+
+
+def find_sides(
+    before: str, after: str, *, folder: Path, allowed: frozenset[str]
+) -> tuple[RunsOfASide, RunsOfASide]:
+    """The runs of both sides; of a baseline those of the program that the other side is of."""
+    found = [_look_up(name, folder) for name in (before, after)]
+    keys = [{key_of(side.runs[0].program)} if isinstance(side, RunsOfASide) else set(side) for side in found]
+    sides = [
+        one if isinstance(one, RunsOfASide) else _choose(name, one, others)
+        for name, one, others in zip((before, after), found, reversed(keys), strict=True)
+    ]
+    for letter, side in zip("AB", sides, strict=True):
+        unlike = find_unlike(side.runs, allowed=allowed)
+        if unlike is not None:
+            index, sentence = unlike
+            which = side.paths[index] if side.paths else f"run {index + 1}"
+            raise UsageError(
+                f"the runs of {letter} ({side.name}) are not of one thing: {which} differs from the first: "
+                f"{sentence}. Put them into a folder each"
+            )
+    return sides[0], sides[1]
+
+
+def _look_up(name: str, folder: Path) -> RunsOfASide | _Saved:
+    """A file or folder of that name, or else the runs of a baseline."""
+    path = folder / name
+    if not path.exists():
+        return load_saved_runs(name, folder=folder)
+    try:
+        found = read_runs(path)
+    except RunFileError as error:
+        if path.is_dir():
+            raise
+        return _saved_in_file(name, folder, error)
+    return RunsOfASide(name=name, runs=tuple(run for _, run in found), paths=tuple(path for path, _ in found))
+
+
+def _saved_in_file(name: str, folder: Path, problem: RunFileError) -> _Saved:
+    try:
+        return load_saved_runs(name, folder=folder)
+    except UsageError:
+        raise problem from None
+
+
+def _choose(name: str, saved: _Saved, keys: set[str]) -> RunsOfASide:
+    """The one configuration that the other side has too; the only one, where none is the same."""
+    common = [key for key in saved if key in keys] or (list(saved) if len(saved) == 1 else [])
+    if len(common) != 1:
+        which = "is none" if not common else "are several"
+        known = ", ".join(repr(key) for key in saved)
+        raise UsageError(
+            f"in the baseline {name!r} there {which} of the program of the other side (saved: {known}); "
+            "name the runs themselves"
+        )
+    return RunsOfASide(name=f"{name} ({common[0]})", runs=saved[common[0]], paths=())
