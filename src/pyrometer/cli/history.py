@@ -21,6 +21,7 @@ from pyrometer.cli.history_adding import add_run
 from pyrometer.errors import UsageError
 from pyrometer.store.history import MOST_RUNS, forget, history_path, project_of, read_history
 from pyrometer.store.run_files import current_folder
+from pyrometer.units import format_count
 
 DEFAULT_LAST = 30
 _SEED = 20_261_117
@@ -156,7 +157,8 @@ def _remarks(histories: Sequence[ProgramHistory], unreadable: int, *, chosen: st
     if sum(one.all_runs + one.other_ranks for one in histories) >= MOST_RUNS:
         remarks.append(f"The newest {MOST_RUNS:,} runs are kept: older ones are gone.")
     if unreadable:
-        remarks.append(f"{unreadable:,} entries of the history could not be read, and are left out.")
+        some = format_count(unreadable, "entry of the history", "entries of the history")
+        remarks.append(f"{some} could not be read, and {'is' if unreadable == 1 else 'are'} left out.")
     return remarks
 
 
@@ -174,7 +176,7 @@ def _forget(wanted: Sequence[str], *, everywhere: bool, yes: bool) -> None:
         what = found[0].latest.program if found else "everything, of all projects"
         typer.confirm(f"Forget {_printable(what)}?", abort=True, err=True)
     gone = forget([one.latest.place for one in found] if wanted else None, history_path(os.environ))
-    _say(f"{gone:,} {'run' if gone == 1 else 'runs'} forgotten; run files are where they were")
+    _say(f"{format_count(gone, 'run')} forgotten; run files are where they were")
 
 
 def _printable(text: str) -> str:
