@@ -89,7 +89,7 @@ class MeasuredBenchmark(Value, frozen=True, kw_only=True):
     """The last that a process said before it failed; what was measured before it is kept."""
 
 
-class BenchmarkResults(Value, frozen=True, kw_only=True):
+class BenchmarkResults(Value, frozen=True, kw_only=True, omit_defaults=False):
     """All that was measured in one go."""
 
     format: Literal["pyrometer-benchmarks"] = BENCHMARKS_FORMAT
