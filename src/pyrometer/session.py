@@ -488,6 +488,7 @@ def start_paced(
     *,
     turns_fd: int,
     output: str,
+    program: list[str],
     whole: bool,
     count_live_bytes: bool,
     callgrind_file: str | None,
@@ -513,16 +514,20 @@ def start_paced(
     recording.start()
     memory.series.begin()
     started_at = datetime.now().astimezone()
-    atexit.register(_end_paced, pacing.active, started_at, Path(output), os.getpid())
+    atexit.register(_end_paced, pacing.active, program, started_at, Path(output), os.getpid())
 
 
-def _end_paced(pacer: pacing.Pacer, started_at: datetime, path: Path, process_id: int) -> None:
+def _end_paced(
+    pacer: pacing.Pacer, program: list[str], started_at: datetime, path: Path, process_id: int
+) -> None:
     if os.getpid() != process_id:
         return
     try:
         pacer.finish()
         recording.stop()
-        facts = begin_run(_this_program(with_code=True), started_at)
+        name, *argv = program
+        known = msgspec.structs.replace(_this_program(with_code=True), name=name, argv=tuple(argv))
+        facts = begin_run(known, started_at)
         write_run(record_run(facts, outcome=_FINISHED), path)
     except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
         say(f"the run could not be kept: {describe(error)}")

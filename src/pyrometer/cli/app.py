@@ -15,7 +15,7 @@ from pyrometer._version import __version__
 from pyrometer.errors import PyrometerError, UnsupportedPlatformError
 
 _PLATFORMS = ("linux", "darwin")
-_COMMANDS = ("run", "report", "compare", "baseline", "bench", "history", "limits", "doctor")
+_COMMANDS = ("run", "report", "compare", "gate", "baseline", "bench", "history", "limits", "doctor")
 
 
 class Commands(typer.core.TyperGroup):

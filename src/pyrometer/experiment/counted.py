@@ -17,7 +17,7 @@ def counting_instructions(surroundings: Surroundings, scratch: Path) -> Surround
         )
     counts_file = scratch / "callgrind.out"
     command = callgrind_command(
-        find_valgrind(),
+        find_valgrind("--metric instructions"),
         caches=None,
         counts_file=counts_file,
         log_file=scratch / "valgrind.log",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyrometer._version import __version__
 from pyrometer.analysis.identity import (
+    NOT_RECORDED,
     Identity,
     Weight,
     compare_identities,
@@ -47,6 +48,8 @@ class Conditions:
     count_instructions: bool = False
     allowed: frozenset[str] = frozenset()
     """Facts in which the sides may differ."""
+    recorded: Identity | None = None
+    """What the baseline was when it was saved: it must still be that."""
     seed: int = 0
 
 
@@ -158,19 +161,37 @@ class Experiment:
             )
 
     def _check_identities(self) -> None:
-        names = tuple(contender.side.name for contender in self._contenders.values())
-        found = compare_identities(
-            self._identities[BASELINE],
-            self._identities[CANDIDATE],
-            allowed=self._conditions.allowed,
-            sides=(names[0], names[1]),
-        )
-        # Both ran here and now: what a machine is matters only between machines.
+        baseline, candidate = self._contenders.values()
+        names = baseline.side.name, candidate.side.name
+        self._refuse_if_different(self._identities[BASELINE], self._identities[CANDIDATE], names)
+        recorded = self._conditions.recorded
+        if recorded is not None:
+            sides = f"{names[0]} as saved", f"{names[0]} as run here"
+            self._refuse_if_different(recorded, self._identities[BASELINE], sides, but=self._ours_to_choose)
+
+    @property
+    def _ours_to_choose(self) -> frozenset[str]:
+        """Threads are pinned on both sides alike, whatever they were when the baseline was saved."""
+        return frozenset() if self._conditions.wanted.threads is None else frozenset({"threads"})
+
+    def _refuse_if_different(
+        self, one: Identity, other: Identity, sides: tuple[str, str], but: frozenset[str] = frozenset()
+    ) -> None:
+        """Raise for each fact that must be the same; what a machine is matters only between machines."""
+        found = compare_identities(one, other, allowed=self._conditions.allowed, sides=sides)
         refused = [
-            one.sentence for one in found.differences if one.weight is Weight.REFUSED and not one.accepted
+            difference
+            for difference in found.differences
+            if difference.weight is Weight.REFUSED
+            and not difference.accepted
+            # Chosen anew here, but never unknown.
+            and (difference.name not in but or NOT_RECORDED in {difference.before, difference.after})
         ]
         if refused:
-            raise RefusedError(f"REFUSED: the two sides differ: {'; '.join(refused)}")
+            raise RefusedError(
+                "REFUSED: " + "; ".join(difference.sentence for difference in refused) + ". To accept a "
+                f"difference all the same: --allow {refused[0].name}"
+            )
 
     def _told(self, name: str) -> TrialSide:
         contender = self._contenders[name]

@@ -44,6 +44,14 @@ class Side:
     """What is different in its environment."""
     interpreter: str = sys.executable
 
+    @property
+    def program(self) -> tuple[str, ...]:
+        """What the run is called, and its argv, as ``pyrometer run`` would write them down."""
+        if self.arguments[:1] == ("-m",):
+            return (self.arguments[1], f"-m {self.arguments[1]}", *self.arguments[2:])
+        script, *rest = self.arguments
+        return (Path(script).name, script, *rest)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -92,6 +100,7 @@ class PacedProcess:
                 program_folder=str(side.program_folder),
                 turns_fd=theirs.fileno(),
                 output=str(self.run_file),
+                program=side.program,
                 whole=surroundings.whole,
                 count_live_bytes=surroundings.count_live_bytes,
                 callgrind_file=None

@@ -47,7 +47,7 @@ def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None =
         arguments=(*arguments, *command.arguments),
         folder=tree.folder,
         program_folder=program_folder,
-        variables=_turned_path(tree, here),
+        variables=turned_path(tree, here),
     )
     return Contender(side=side, tree=tree)
 
@@ -71,7 +71,7 @@ def _script_in(tree: Tree, script: str, here: Tree) -> _Script:
     return _Script(file=file, relative=relative)
 
 
-def _turned_path(tree: Tree, here: Tree) -> dict[str, str]:
+def turned_path(tree: Tree, here: Tree) -> dict[str, str]:
     """PYTHONPATH, with absolute paths into the working tree leading into this one."""
     entries = os.environ.get("PYTHONPATH")
     if not entries or tree.root == here.root:

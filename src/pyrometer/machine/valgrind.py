@@ -24,11 +24,11 @@ _ASSUMED = {
 _SMALLEST_LINE = 32
 
 
-def find_valgrind() -> str:
-    """The command, or a ``UsageError`` that says how to get it."""
+def find_valgrind(wanted_by: str = "--cachegrind") -> str:
+    """The command, or a ``UsageError`` that says what needs it and how to get it."""
     path = shutil.which("valgrind")
     if path is None:
-        raise UsageError(f"counting needs valgrind, which is not on the path; {HOW_TO_INSTALL}")
+        raise UsageError(f"{wanted_by} needs valgrind, which is not on the path; {HOW_TO_INSTALL}")
     return path
 
 

@@ -1,0 +1,219 @@
+"""``pyrometer gate``: whether a change has made the program slower."""
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.gate import LOOKS, Verdict
+from pyrometer.analysis.gated import GatedLane, overall
+from pyrometer.analysis.identity import (
+    Identity,
+    check_baseline_side,
+    check_fact_names,
+    identity_of,
+)
+from pyrometer.analysis.trials import Metric
+from pyrometer.cli.measuring import (
+    clear_progress,
+    end_cleanly_on_termination,
+    parse_percent,
+    parse_threads,
+    progress,
+)
+from pyrometer.errors import UsageError
+from pyrometer.experiment.errors import RefusedError
+from pyrometer.experiment.experiment import Conditions
+from pyrometer.experiment.gated_programs import BENCHMARK, OUTPUT, Gated, gate_program
+from pyrometer.experiment.gating import Rule
+from pyrometer.experiment.planning import Wanted
+from pyrometer.experiment.sides import Command, command_in
+from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
+from pyrometer.record.run import Program
+from pyrometer.report import Screen
+from pyrometer.report.gate_json import render_gate_json
+from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
+from pyrometer.report.safe_text import for_markdown
+from pyrometer.store.baseline_files import baseline_names, load_saved_runs
+from pyrometer.store.run_files import current_folder
+
+EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 3, Verdict.REFUSED: 4}
+
+COMMAND_OPTIONS = {
+    "context_settings": {"allow_interspersed_args": False},
+    "options_metavar": "[OPTIONS] --",
+}
+
+
+class Inconclusive(StrEnum):
+    """What an inconclusive gate exits with."""
+
+    TELL = "tell"
+    FAIL = "fail"
+
+
+def gate(
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCRIPT [ARGS]...",
+            help="The program, -m and a module, or a file bench_*.py (and names of its benchmarks).",
+            show_default=False,
+        ),
+    ],
+    *,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|REV",
+            help="What to hold it against: a saved baseline, whose commit is run again, or a git revision.",
+            show_default=False,
+        ),
+    ],
+    max_slowdown: Annotated[str, typer.Option(metavar="PERCENT", help="How much slower is allowed.")] = "0%",
+    metric: Annotated[
+        list[Metric] | None,
+        typer.Option(
+            help="What to judge; may be given more than once.  [default: throughput, or latency where "
+            "samples are not known]",
+            show_default=False,
+        ),
+    ] = None,
+    inconclusive: Annotated[
+        Inconclusive,
+        typer.Option(help="Exit with 3 where nothing can be told, or with 1, as for FAIL."),
+    ] = Inconclusive.TELL,
+    pairs: Annotated[
+        int,
+        typer.Option(min=1, max=LOOKS[-1].pairs, metavar="N", help="Measure at most N pairs of processes."),
+    ] = LOOKS[-1].pairs,
+    threads: Annotated[
+        str, typer.Option(metavar="N", help="What libraries may use; auto: what they choose.")
+    ] = "1",
+    link: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="An untracked file or folder, such as data, that the baseline's tree needs too.",
+            show_default=False,
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACT",
+            help="A fact in which the sides may differ, as a refusal names it.",
+            show_default=False,
+        ),
+    ] = None,
+    summary: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Append the report there as Markdown, for a pull request."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write all that was measured there, as JSON."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Make the same random choices again.", show_default=False)
+    ] = None,
+) -> None:
+    """Measure the program beside another version of itself, and say whether it became slower.
+
+    Both versions run here and now, in pairs of fresh processes that take turns; a stored time never
+    gates. Exit codes: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 4 REFUSED, 2 wrong usage, 5 the program failed.
+    """
+    end_cleanly_on_termination()
+    folder = current_folder()
+    here = working_tree(folder)
+    command = command_in(program)
+    allowed = frozenset(allow or ())
+    check_fact_names(allowed - {OUTPUT, BENCHMARK})
+    recorded = _recorded(baseline, command, folder)
+    commit = commit_of(folder, baseline) if recorded is None else str(recorded.fact("code").value)
+    conditions = Conditions(
+        wanted=Wanted(threads=parse_threads("--threads", threads)),
+        allowed=allowed - {OUTPUT, BENCHMARK},
+        recorded=recorded,
+        seed=secrets.randbits(32) if seed is None else seed,
+    )
+    lanes: list[GatedLane] = []
+    try:
+        with checked_out(here, commit, name=baseline, links=link or ()) as other:
+            gated = Gated(
+                baseline=other,
+                candidate=here,
+                command=command,
+                metrics=metric or [None],
+                rule=Rule(max_slowdown=parse_percent("--max-slowdown", max_slowdown), most_pairs=pairs),
+                conditions=conditions,
+                allowed=allowed & {OUTPUT, BENCHMARK},
+                tell=progress(),
+            )
+            lanes.extend(gate_program(gated))
+    except RefusedError as refusal:
+        clear_progress()
+        _append_summary(summary, f"# Pyrometer gate: REFUSED\n\n{for_markdown(str(refusal))}\n")
+        raise
+    finally:
+        clear_progress()
+    _tell(lanes, summary=summary, output=output)
+    verdict = overall(lanes)
+    code = EXIT_CODES[verdict]
+    if verdict is Verdict.INCONCLUSIVE and inconclusive is Inconclusive.FAIL:
+        code = EXIT_CODES[Verdict.FAIL]
+    raise typer.Exit(code)
+
+
+def _recorded(baseline: str, command: Command, folder: Path) -> Identity | None:
+    """What a saved baseline was a run of; None where the name is a revision's."""
+    if baseline not in baseline_names(folder) and not baseline.endswith(".json"):
+        return None
+    saved = load_saved_runs(baseline, folder=folder)
+    wanted = key_of(_program(command, folder))
+    runs = saved.get(wanted)
+    if runs is None:
+        raise RefusedError(
+            f"REFUSED: the baseline {baseline} has no run of {wanted}; it has: {', '.join(saved)}. Save one "
+            f"with: pyrometer baseline save {baseline} RUN, or name a revision"
+        )
+    identity = identity_of(runs[0])
+    problems = check_baseline_side(identity)
+    if problems:
+        raise RefusedError(f"REFUSED: {'; '.join(problem.sentence for problem in problems)}")
+    return identity
+
+
+def _program(command: Command, folder: Path) -> Program:
+    first = str(command.script) if command.module is None else f"-m {command.module}"
+    return Program(name=first, argv=(first, *command.arguments), working_directory=str(folder))
+
+
+def _tell(lanes: Sequence[GatedLane], *, summary: str | None, output: str | None) -> None:
+    screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+    print(
+        render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only),
+        end="",
+    )
+    _append_summary(summary, render_gate_markdown(lanes))
+    if output is not None:
+        _write(Path(output), render_gate_json(lanes), mode="w")
+
+
+def _append_summary(summary: str | None, text: str) -> None:
+    if summary is not None:
+        _write(Path(summary), text, mode="a")
+
+
+def _write(path: Path, text: str, *, mode: str) -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; name another file") from error

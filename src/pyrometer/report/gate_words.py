@@ -1,0 +1,208 @@
+"""What a gate says: the verdict, by which figures, and what to do about one that is none."""
+
+from collections.abc import Iterator
+
+from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
+from pyrometer.analysis.comparison.parts import is_called_otherwise
+from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Reason
+from pyrometer.analysis.gate import Verdict as GateVerdict
+from pyrometer.analysis.gated import GatedLane
+from pyrometer.analysis.trials import Metric, knows_samples, processes_of
+from pyrometer.record.trials import Plan, TrialSide
+from pyrometer.report import comparison_words
+from pyrometer.report.cells import UNKNOWN_CELL
+from pyrometer.report.safe_text import shorten_middle, visible
+from pyrometer.units import format_bytes, format_count, format_duration
+
+_LONGEST_NAME = 60
+_MOST_NAMED = 3
+
+METRIC_NAMES = {
+    Metric.THROUGHPUT: "time a sample",
+    Metric.LATENCY: "time a step",
+    Metric.PEAK_MEMORY: "peak memory",
+    Metric.INSTRUCTIONS: "instructions",
+}
+_UNITS = {"step": "time a step", "call": "time a call", "program": "time of the program"}
+
+
+def lane_name(lane: GatedLane) -> str:
+    """What was judged."""
+    name = METRIC_NAMES[lane.metric]
+    if lane.metric is Metric.LATENCY:
+        name = _UNITS[lane.trials.plan.unit]
+    return name if lane.subject is None else f"{visible(lane.subject)}, {name}"
+
+
+def write_value(value: float | None, lane: GatedLane) -> str:
+    """A figure of one side."""
+    if value is None:
+        return UNKNOWN_CELL
+    if lane.metric is Metric.PEAK_MEMORY:
+        return format_bytes(value)
+    if lane.metric is Metric.INSTRUCTIONS:
+        return f"{value:,.0f}"
+    return format_duration(value / lane.trials.plan.calls_per_step)
+
+
+def write_change(change: float | None) -> str:
+    """A relative change in percent, with its sign."""
+    return UNKNOWN_CELL if change is None else f"{100 * change:+.1f} %"
+
+
+def write_interval(judgement: Judgement) -> str:
+    """Where the change lies."""
+    if judgement.interval is None:
+        return UNKNOWN_CELL
+    return f"{100 * judgement.interval.low:+.1f} to {100 * judgement.interval.high:+.1f} %"
+
+
+def describe_verdict(lane: GatedLane) -> str:
+    """One sentence: what came out, and by which rule."""
+    judgement, allowed = lane.judgement, lane.max_slowdown
+    seen = f"{write_change(judgement.change)} ({write_interval(judgement)})"
+    pairs = format_count(judgement.pairs, "pair")
+    match judgement.reason:
+        case Reason.SLOWER:
+            return f"{lane_name(lane)} {seen} over {pairs} of processes; allowed: {_percent(allowed)}."
+        case Reason.WITHIN:
+            most = allowed + (MARGIN if lane.metric.is_timed else LEAST_EFFECT)
+            return (
+                f"{lane_name(lane)} {seen} over {pairs} of processes; {_percent(most)} or more is ruled out."
+            )
+        case Reason.UNDECIDED:
+            smallest = judgement.smallest_seen
+            could = (
+                "" if smallest is None else f" Changes below about {_percent(smallest)} cannot be told here."
+            )
+            return (
+                f"{lane_name(lane)} {seen} over {pairs} of processes: neither more than {_percent(allowed)} "
+                f"nor less than {_percent(allowed + MARGIN)} can be ruled out.{could}"
+            )
+        case Reason.CONTROL:
+            return (
+                f"void: the control, which runs the baseline's code, differs from the baseline by "
+                f"{write_change(judgement.control_change)} over {pairs}. Something disturbs the two sides "
+                "unequally; measure again on a quieter machine."
+            )
+        case Reason.NOT_MEASURED:
+            return f"{lane_name(lane)} was not measured: {describe_what_is_missing(lane)}"
+
+
+def describe_what_is_missing(lane: GatedLane) -> str:
+    """Why there are no figures of a metric, and what to do."""
+    if lane.metric is Metric.THROUGHPUT and not knows_samples(lane.trials.pairs):
+        return "the steps do not tell how many samples they work on; use --metric latency."
+    if lane.metric is Metric.INSTRUCTIONS:
+        return "callgrind counted nothing; see: pyrometer doctor."
+    return "see what could not be seen, below."
+
+
+def describe_rule(lane: GatedLane) -> str:
+    """By which rule the lane was judged."""
+    if not lane.metric.is_timed:
+        return (
+            f"FAIL: all pairs are above {_percent(lane.max_slowdown)}, and the median by "
+            f"{_percent(LEAST_EFFECT)} more. PASS: none is above by "
+            f"{_percent(lane.max_slowdown + LEAST_EFFECT)} or more."
+        )
+    chance = (
+        ""
+        if lane.judgement.alpha is None
+        else f", each with a chance of error of {100 * lane.judgement.alpha:g} %"
+    )
+    return (
+        f"FAIL: slower by at most {_percent(lane.max_slowdown)} is ruled out, and the estimate is at least "
+        f"{_percent(lane.max_slowdown + LEAST_EFFECT)}. PASS: slower by "
+        f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}. By a sign-flip test over "
+        "pairs of processes; looks after 10, 20 and 40 pairs."
+    )
+
+
+def describe_side(side: TrialSide) -> str:
+    """A side in a line."""
+    if side.commit is None:
+        return f"{short(side.name)}: {short(side.command)}"
+    changed = " with uncommitted changes" if side.is_dirty else ""
+    return f"{short(side.name)}: commit {side.commit[:12]}{changed}"
+
+
+def describe_plan(lane: GatedLane) -> Iterator[str]:
+    """How it was measured."""
+    plan = lane.trials.plan
+    threads = (
+        "as many threads as libraries choose"
+        if plan.threads is None
+        else format_count(plan.threads, "thread")
+    )
+    control = " and a second one of the baseline's as control" if lane.trials.pairs[0].control else ""
+    if plan.unit == "program":
+        yield f"A pair is a fresh process of each side{control}, run whole, in random order; {threads}."
+        return
+    yield (
+        f"A pair is a fresh process of each side{control}, all alive; they take "
+        f"{format_count(plan.rounds, 'turn')} each, in random order, of {_steps(plan)}; {threads}."
+    )
+    if plan.in_blocks:
+        yield "The waiting ones are halted, with their children: loader workers would go on otherwise."
+    processes = [process for pair in lane.trials.pairs for process in processes_of(pair)]
+    warm = sum(process.is_warm for process in processes)
+    yield (
+        f"Warm-up: {format_count(sum(plan.warmup_turns), 'step')}; by then {warm} of {len(processes)} "
+        "processes were steady (two windows of five turns within 2 %)"
+        + ("." if warm == len(processes) else ", the others not.")
+    )
+
+
+def _steps(plan: Plan) -> str:
+    steps = format_count(plan.turn_steps, "step")
+    calls = f" of {format_count(plan.calls_per_step, 'call')}" if plan.unit == "call" else ""
+    lead = (
+        f" after {plan.lead_steps} that count{'s' if plan.lead_steps == 1 else ''} for nothing"
+        if plan.lead_steps
+        else ""
+    )
+    return f"{steps}{calls}{lead}, about {format_duration(plan.step_ns * plan.turn_steps)}"
+
+
+def describe_places(lane: GatedLane) -> Iterator[str]:
+    """The places that changed for sure, the most telling first."""
+    changed = lane.changed
+    for row in changed[:_MOST_NAMED]:
+        yield describe_place(row)
+    if len(changed) > _MOST_NAMED:
+        yield f"{len(changed) - _MOST_NAMED:,} more places changed: see the tables."
+
+
+def describe_place(row: PartChange) -> str:
+    """One place that changed."""
+    name = comparison_words.short_name(row.name)
+    by = comparison_words.write_plain_signed(row.own.grown)
+    if row.presence is not Presence.BOTH:
+        return f"{name} {'is new' if row.presence is Presence.NEW else 'has vanished'}: {by} a step"
+    if is_called_otherwise(row):
+        return f"{name} is called {comparison_words.write_calls(row)}: {by} a step"
+    moved = (
+        f", moved from {comparison_words.short_name(row.moved.name)}" if row.moved and row.moved.name else ""
+    )
+    word = "slower" if row.own.verdict is Verdict.SLOWER else "faster"
+    return f"{name} is {word}: {by} a step ({100 * (row.own.relative or 0):+.0f} %){moved}"
+
+
+def headline(verdict: GateVerdict) -> str:
+    """The verdict with what it means."""
+    return {
+        GateVerdict.PASS: "PASS",
+        GateVerdict.FAIL: "FAIL: slower than allowed",
+        GateVerdict.INCONCLUSIVE: "INCONCLUSIVE: cannot be told",
+        GateVerdict.REFUSED: "REFUSED: may not be compared",
+    }[verdict]
+
+
+def short(name: str) -> str:
+    """A name in a line."""
+    return shorten_middle(visible(name), _LONGEST_NAME)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.2g} %"
