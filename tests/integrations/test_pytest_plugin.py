@@ -506,6 +506,36 @@ def test_tests_are_profiled_and_the_run_can_be_read(
     assert run_file.outcome.status == "finished"
 
 
+TRAINING = """
+    import pytest
+    import torch
+
+    def train(steps=5):
+        model = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(torch.randn(16, 8)).sum().backward()
+            optimizer.step()
+
+    @pytest.mark.max_time(ratio=1_000, reference=train)
+    def test_trains():
+        train()
+
+    def test_trains_longer():
+        train(7)
+"""
+
+
+@pytest.mark.torch
+def test_steps_of_tests_are_recorded_and_those_made_to_time_them_are_not(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TRAINING)
+    run(pytester, "-W", "error", "--pyrometer-output", "run.json").assert_outcomes(passed=2)
+    torch = read_run(pytester.path / "run.json").torch
+    assert torch is not None
+    assert [(group.kind, group.steps) for group in torch.groups] == [("training", 12)]
+
+
 def test_without_a_file_the_summary_is_all(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it="def test_it(): ...")
     result = run(pytester, "--pyrometer")
