@@ -32,7 +32,7 @@ def history(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PROGRAM]",
+            metavar="PROGRAM",
             help="A program's name, or the program with its arguments, quoted. 'forget PROGRAM' takes one "
             "out, 'path' says where the history is.",
             show_default=False,
