@@ -18,7 +18,7 @@ from pyrometer.errors import UsageError
 
 MAX_COMBINATIONS = 1_000
 _LONGEST_NAME = 200
-_PLAIN = re.compile(r"[\w.+-]+")
+_PLAIN = re.compile(r"[\w.+():/-]+")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Values = Sequence[Any] | Mapping[str, Any]
@@ -188,19 +188,20 @@ def _named_values(function: str, parameter: Any, values: Any) -> dict[str, Any]:
 
 def _label(value: Any) -> str | None:
     """What a value is called: the same in every process; None where it has no such name."""
-    if isinstance(value, Enum):
-        return value.name
-    if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else repr(value)
-    if value is None or isinstance(value, numbers.Number):
-        return str(value)
     if isinstance(value, tuple):
         parts = [_label(part) for part in value]
         return None if None in parts else f"({','.join(map(str, parts))})"
-    if type(value).__name__ in {"dtype", "device"}:
-        return str(value)
     name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) and name.isidentifier() else None
+    if isinstance(value, Enum):
+        text = value.name
+    elif isinstance(value, str | numbers.Number | None) or type(value).__name__ in {"dtype", "device"}:
+        text = str(value)
+    elif isinstance(name, str) and name.isidentifier():
+        text = name
+    else:
+        return None
+    # Else in quotes, with an escape for what does not print or would end a word.
+    return text if _PLAIN.fullmatch(text) else repr(text)
 
 
 def _shown(value: object) -> str:

@@ -75,7 +75,7 @@ class _Reader:
         elif _is_module(value):
             parts = map(inside, (dict(value.state_dict()),))
         if parts is None:
-            raise UncheckableError(f"a {kind} has no content that could be read")
+            raise UncheckableError(f"what is in a value of type {kind} is not known")
         return kind, parts
 
 

@@ -1,0 +1,105 @@
+"""``pyrometer bench`` as a user has it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyrometer.cli.bench import choose
+from pyrometer.errors import UsageError
+from pyrometer.record.benchmarks import Benchmark
+from tests.experiment.bench_files import write_benchmarks
+
+SOURCE = """
+@pyrometer.benchmark(parameters={"size": [10, 20]})
+def bench_sum(size):
+    return sum(range(size))
+
+@pyrometer.benchmark
+def bench_failing():
+    raise ValueError("no luck")
+"""
+
+
+def bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pyrometer", "bench", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_benchmarks(tmp_path, SOURCE)
+    return tmp_path
+
+
+def test_all_are_measured_printed_and_kept_and_a_failure_is_the_exit_code(folder: Path) -> None:
+    ended = bench(folder, "bench_some.py", "--processes", "2", "-o", "kept/results.json")
+    assert ended.returncode == 5
+    assert ended.stderr == "pyrometer: every value written to kept/results.json\n"
+    assert "3 benchmarks, each in 2 fresh processes" in ended.stdout
+    assert "ValueError: no luck" in ended.stdout
+    kept = json.loads((folder / "kept" / "results.json").read_text())
+    told = {one["benchmark"]["name"]: len(one.get("processes", ())) for one in kept["benchmarks"]}
+    assert told == {"bench_sum[size=10]": 2, "bench_sum[size=20]": 2, "bench_failing": 0}
+
+
+def test_only_what_is_named_is_measured(folder: Path) -> None:
+    ended = bench(folder, ".", "bench_sum[size=20]", "--processes", "1", "--format", "json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    (figures,) = json.loads(ended.stdout)["figures"]
+    assert figures["name"] == "bench_sum[size=20]"
+    assert figures["call_ns"] > 0
+    assert "low_ns" not in figures
+
+
+def test_names_can_be_listed(folder: Path) -> None:
+    ended = bench(folder, "bench_some.py", "--list")
+    assert ended.stdout.split() == ["bench_sum[size=10]", "bench_sum[size=20]", "bench_failing"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gone.py"], "gone.py does not exist"),
+        (
+            ["bench_some.py", "bench_nothing"],
+            "there is no benchmark 'bench_nothing'; there are bench_sum[size=10]",
+        ),
+        (
+            ["bench_some.py", "-o", "bench_some.py"],
+            "bench_some.py exists and holds no results of pyrometer bench",
+        ),
+        (["bench_some.py", "-o", "."], "exists and holds no results"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_is_measured(
+    folder: Path, arguments: list[str], said: str
+) -> None:
+    ended = bench(folder, *arguments)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert (folder / "bench_some.py").read_text().endswith(SOURCE)
+
+
+def test_a_name_is_a_functions_or_a_single_benchmarks() -> None:
+    some = [
+        Benchmark(name=name, function=name.partition("[")[0], source="s")
+        for name in ("bench_a[size=1]", "bench_a[size=2]", "bench_b", "bench_c")
+    ]
+    assert choose(some, []) == some
+    assert [one.name for one in choose(some, ["bench_c", "bench_a"])] == [
+        "bench_a[size=1]",
+        "bench_a[size=2]",
+        "bench_c",
+    ]
+    assert [one.name for one in choose(some, ["bench_a[size=2]"])] == ["bench_a[size=2]"]
+    with pytest.raises(UsageError, match="there is no benchmark 'bench_'"):
+        choose(some, ["bench_"])
