@@ -349,4 +349,7 @@ def describe_basis(table: PartsTable) -> str:
     before, after = table.steps
     warmup = ", warm-up too" if table.with_warmup else ""
     window = " of the windows in which operators were looked at" if table.kind is PartsKind.OPERATORS else ""
-    return f"Own times a step, over {before:,} + {after:,} steps{window}{warmup}."
+    judged = ""
+    if table.kind is PartsKind.PHASES and table.whole.interval is not None:
+        judged = " Figures are means, which add up; intervals and verdicts are of the medians of steps."
+    return f"Own times a step, over {before:,} + {after:,} steps{window}{warmup}.{judged}"
