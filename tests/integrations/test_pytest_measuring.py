@@ -69,6 +69,11 @@ def test_other_threads_count() -> None:
     assert figures.allocated_bytes >= 5 * MB
 
 
+def test_what_was_measured_before_does_not_count() -> None:
+    measured(lambda: bytearray(9 * MB))
+    assert measured(on_another_thread).peak_bytes == nearly(3 * MB)
+
+
 def test_a_recording_keeps_its_figures_and_the_peak_is_known_all_the_same() -> None:
     with pyrometer.profile():
         bytearray(9 * MB)

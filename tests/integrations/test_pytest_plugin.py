@@ -137,6 +137,7 @@ COUNTED = """
         def test_case(self):
             blocks = [bytearray(1_000), bytearray(1_000)]
 
+        @pytest.mark.max_time("1 ns")
         @pytest.mark.max_allocations(1)
         def test_case_fails(self):
             blocks = [bytearray(1_000), bytearray(1_000)]
@@ -184,7 +185,7 @@ COUNTED = """
 def test_memory_and_allocations_beyond_their_limit_fail_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_counted=COUNTED)
     result = run(pytester, "-rA", "-W", "error")
-    result.assert_outcomes(passed=3, failed=8, skipped=2, xfailed=1, errors=1)
+    result.assert_outcomes(passed=3, failed=8, skipped=2, xfailed=1, errors=1, warnings=0)
     result.stdout.fnmatch_lines_random(
         [
             "PASSED test_counted.py::test_enough_for_one_after_the_other",
@@ -551,6 +552,15 @@ def test_a_place_that_cannot_be_written_to_is_told_before_any_test_runs(pytester
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --pyrometer-output: *taken.json exists and is not a run*"])
     result.stdout.no_fnmatch_line("*passed*")
+
+
+def test_a_worker_of_xdist_writes_a_file_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_configure(config): config.workerinput = {'workerid': 'gw3'}")
+    pytester.makepyfile(test_it="def test_it(): ...")
+    run(pytester, "-p", "no:hypothesispytest", "--pyrometer-output", "out/run.json.gz").assert_outcomes(
+        passed=1
+    )
+    assert [path.name for path in (pytester.path / "out").iterdir()] == ["run-gw3.json.gz"]
 
 
 def test_collecting_only_records_nothing(pytester: pytest.Pytester) -> None:
