@@ -22,7 +22,8 @@ from pyrometer.analysis.comparison.model import (
 from pyrometer.analysis.comparison.parts import is_called_otherwise, with_moves
 from pyrometer.analysis.comparison.verdicts import ALPHA, COUNT_TOLERANCE, LEAST_TESTED_SHARE, Pairing
 from pyrometer.analysis.comparison.verdicts import judge_counts as judge_call_counts
-from pyrometer.analysis.trials import Metric, value_of
+from pyrometer.analysis.gate import two_sided_p_value
+from pyrometer.analysis.trials import Metric, candidate_ratios, value_of
 from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns
 from pyrometer.stats.max_t import max_t_p_values
 
@@ -60,33 +61,24 @@ class _Tree:
         self._after = [_by_path(pair.candidate, kind) for pair in pairs]
         self.paths = list(dict.fromkeys(path for nodes in (*self._before, *self._after) for path in nodes))
         self._whole_before = [_step_ns(pair.baseline) for pair in pairs]
-        self._whole_after = [_step_ns(pair.candidate) for pair in pairs]
+        self._whole_change = [_step_change_ns(pair) for pair in pairs]
         self.p_values: dict[_Path | None, float] = {}
 
     @property
     def tested(self) -> list[_Path]:
         """The paths that are large enough to be: on both sides alike, so that none is favoured."""
-        least = LEAST_TESTED_SHARE * (median(self._whole_before) + median(self._whole_after))
+        least = LEAST_TESTED_SHARE * (2 * median(self._whole_before) + median(self._whole_change))
         return [path for path in self.paths if sum(self._medians(path)) >= least]
 
     def differences(self, path: _Path | None) -> list[float]:
         """What a step takes more there, pair by pair."""
         if path is not None:
             return [nodes[path].change_ns if path in nodes else 0.0 for nodes in self._after]
-        wholes = zip(self._whole_before, self._whole_after, self._after, strict=True)
-        return [
-            after - before - sum(node.change_ns for node in nodes.values()) for before, after, nodes in wholes
-        ]
+        wholes = zip(self._whole_change, self._after, strict=True)
+        return [change - sum(node.change_ns for node in nodes.values()) for change, nodes in wholes]
 
     def table(self) -> PartsTable:
-        whole = Change(
-            quantity=Quantity.DURATION,
-            before=median(self._whole_before),
-            after=median(self._whole_after),
-            # The gate's own judgement is of the whole; this table is of where.
-            verdict=Verdict.CANNOT_TELL,
-            doubt=Doubt.UNDECIDED,
-        )
+        whole = _whole(self._pairs)
         places = Places()
         rows = [self._row(path, places) for path in self.paths]
         rest = self._judged(None, *self._rest(whole, rows), is_tested=True)
@@ -169,6 +161,27 @@ def _by_path(process: ProcessTurns, kind: str) -> Mapping[_Path, NodeFigures]:
 
 def _step_ns(process: ProcessTurns) -> float:
     return value_of(process, Metric.LATENCY) or 0.0
+
+
+def _step_change_ns(pair: Pair) -> float:
+    """What a step takes more, by turns side by side, as the places are compared."""
+    turns = zip(pair.candidate.rounds, pair.baseline.rounds, strict=True)
+    return median(one.duration_ns / one.steps - other.duration_ns / other.steps for one, other in turns)
+
+
+def _whole(pairs: Sequence[Pair]) -> Change:
+    before = median(_step_ns(pair.baseline) for pair in pairs)
+    change = median(map(_step_change_ns, pairs))
+    p_value = two_sided_p_value(candidate_ratios(pairs, Metric.LATENCY))
+    is_sure = p_value is not None and p_value <= ALPHA and abs(change) >= LEAST_CHANGE_SHARE * before
+    verdict = (Verdict.SLOWER if change > 0 else Verdict.FASTER) if is_sure else Verdict.CANNOT_TELL
+    return Change(
+        quantity=Quantity.DURATION,
+        before=before,
+        after=before + change,
+        verdict=verdict,
+        doubt=None if is_sure else Doubt.UNDECIDED,
+    )
 
 
 def changed_rows(tables: Sequence[PartsTable]) -> Iterator[tuple[PartsTable, PartChange]]:

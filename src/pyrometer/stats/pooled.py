@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-RESAMPLES = 2_000
+RESAMPLES = 1_000
 
 
 class Interval(NamedTuple):

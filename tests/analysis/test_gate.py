@@ -1,0 +1,168 @@
+"""The gate's rule on pairs made by hand."""
+
+import random
+
+import pytest
+
+from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, Verdict, judge, judge_counts
+from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples, value_of
+from pyrometer.record.trials import Pair
+from tests.trial_pairs import ROUNDS, STEP_NS, noisy, pairs_of, process
+
+
+def judged(
+    pairs: list[Pair], *, max_slowdown: float = 0.0, look: int = 0, is_last: bool = False
+) -> Judgement:
+    return judge(
+        candidate_ratios(pairs, Metric.LATENCY),
+        control_ratios(pairs, Metric.LATENCY),
+        max_slowdown=max_slowdown,
+        look=LOOKS[look],
+        is_last=is_last,
+    )
+
+
+def test_a_candidate_that_is_slower_fails() -> None:
+    found = judged(pairs_of(10, noisy(1.10)))
+    assert (found.verdict, found.reason) == (Verdict.FAIL, Reason.SLOWER)
+    assert found.change == pytest.approx(0.10, abs=0.01)
+    assert found.interval is not None
+    assert found.interval.low < found.change < found.interval.high
+    assert found.p_slower == 1 / 1024
+
+
+def test_the_same_code_passes() -> None:
+    found = judged(pairs_of(10, noisy(1.0)))
+    assert (found.verdict, found.reason) == (Verdict.PASS, Reason.WITHIN)
+
+
+def test_a_faster_candidate_passes() -> None:
+    assert judged(pairs_of(10, noisy(0.8))).verdict is Verdict.PASS
+
+
+def test_what_is_allowed_is_allowed() -> None:
+    pairs = pairs_of(10, noisy(1.10))
+    assert judged(pairs, max_slowdown=0.15).verdict is Verdict.PASS
+    assert judged(pairs, max_slowdown=0.05).verdict is Verdict.FAIL
+
+
+def test_a_slowdown_too_small_to_matter_does_not_fail() -> None:
+    # Half a percent, and sure of it.
+    baseline = noisy(1.0, between=0.0001, within=0.001)
+    candidate = noisy(1.005, between=0.0001, within=0.001)
+    found = judged(pairs_of(40, candidate, baseline=baseline), look=2, is_last=True)
+    assert found.p_slower is not None
+    assert found.p_slower < 0.001
+    assert found.verdict is Verdict.PASS
+
+
+def test_between_the_two_it_takes_more_pairs_and_then_is_inconclusive() -> None:
+    pairs = pairs_of(10, noisy(1.02, between=0.05))
+    assert judged(pairs).verdict is None
+    last = judged(pairs, is_last=True)
+    assert (last.verdict, last.reason) == (Verdict.INCONCLUSIVE, Reason.UNDECIDED)
+    assert last.smallest_seen is not None
+    assert last.smallest_seen > 0.02
+
+
+def test_a_control_that_differs_voids_the_verdict() -> None:
+    pairs = pairs_of(10, noisy(1.10), control=noisy(1.05))
+    found = judged(pairs)
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.CONTROL)
+    assert found.control_change == pytest.approx(0.05, abs=0.01)
+
+
+def test_nothing_measured_is_never_a_pass() -> None:
+    nothing = pairs_of(10, lambda _: process(samples=None), baseline=lambda _: process(samples=None))
+    assert not knows_samples(nothing)
+    found = judge(
+        candidate_ratios(nothing, Metric.THROUGHPUT), [], max_slowdown=0, look=LOOKS[0], is_last=True
+    )
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.NOT_MEASURED)
+
+
+def test_all_looks_together_have_one_chance_in_a_hundred() -> None:
+    assert sum(look.alpha for look in LOOKS) == pytest.approx(0.01)
+    assert [look.pairs for look in LOOKS] == [10, 20, 40]
+
+
+def test_throughput_is_by_sample_and_latency_by_step() -> None:
+    # Twice the batch in 1.5 times the time.
+    pair = Pair(
+        hash_seed=0, baseline=process(STEP_NS, samples=32), candidate=process(1.5 * STEP_NS, samples=64)
+    )
+    (by_sample,) = candidate_ratios([pair], Metric.THROUGHPUT)
+    (by_step,) = candidate_ratios([pair], Metric.LATENCY)
+    assert max(by_sample) < 0 < min(by_step)
+    assert len(by_sample) == ROUNDS
+    assert value_of(pair.candidate, Metric.LATENCY) == 1.5 * STEP_NS
+
+
+def counted(candidate: list[int], *, max_slowdown: float = 0.0, control: int = 1_000) -> Judgement:
+    pairs = [
+        Pair(
+            hash_seed=0,
+            baseline=process(instructions=1_000),
+            candidate=process(instructions=count),
+            control=process(instructions=control),
+        )
+        for count in candidate
+    ]
+    return judge_counts(
+        candidate_ratios(pairs, Metric.INSTRUCTIONS),
+        control_ratios(pairs, Metric.INSTRUCTIONS),
+        max_slowdown=max_slowdown,
+    )
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict"),
+    [
+        ([1_050, 1_051, 1_049], Verdict.FAIL),
+        ([1_000, 1_001, 999], Verdict.PASS),
+        ([900, 905, 902], Verdict.PASS),
+        ([1_050, 1_051, 990], Verdict.INCONCLUSIVE),
+        ([1_008, 1_007, 1_009], Verdict.PASS),
+    ],
+)
+def test_counts_need_all_pairs_to_agree(candidate: list[int], verdict: Verdict) -> None:
+    assert counted(candidate).verdict is verdict
+
+
+def test_counts_within_what_is_allowed_pass() -> None:
+    assert counted([1_050] * 3, max_slowdown=0.06).verdict is Verdict.PASS
+
+
+def test_a_control_that_counts_otherwise_voids_counts_too() -> None:
+    assert counted([1_050] * 3, control=1_020).reason is Reason.CONTROL
+
+
+def test_peaks_are_of_what_was_allocated_where_that_is_known() -> None:
+    pair = Pair(
+        hash_seed=0,
+        baseline=process(peak_bytes=100, peak_live_bytes=10),
+        candidate=process(peak_bytes=100, peak_live_bytes=20),
+    )
+    ((ratio,),) = candidate_ratios([pair], Metric.PEAK_MEMORY)
+    assert ratio == pytest.approx(0.693, abs=0.001)
+
+
+def test_identical_sides_fail_no_more_often_than_stated() -> None:
+    noise = random.Random(17)
+    failed = 0
+    gates = 150
+    for seed in range(gates):
+        # Processes of both sides differ by 2 %, as they do: which side is which is chance.
+        pairs = pairs_of(10, noisy(1.0, between=0.02), seed=noise.randrange(2**32) + seed)
+        failed += (
+            judge(
+                candidate_ratios(pairs, Metric.LATENCY),
+                [],
+                max_slowdown=0,
+                look=Look(pairs=10, alpha=0.01),
+                is_last=True,
+            ).verdict
+            is Verdict.FAIL
+        )
+    # At 1 % one or two are expected; above 7 is less likely than 1 in 1,000.
+    assert failed <= 7
