@@ -15,6 +15,7 @@ from tests.experiment.bench_files import write_benchmarks
 
 SOURCE = """
 import os, random, sys
+random.seed(os.urandom(8))
 
 def make(size):
     with open("made.txt", "a") as file:

@@ -101,7 +101,7 @@ def test_hostile_names_are_harmless() -> None:
     markdown = render_bench_markdown(shown)
     assert "\n````text\n" in markdown  # what was said cannot end the block that shows it
     assert "<b>" not in markdown.partition("````text")[0]
-    rows = [line for line in markdown.splitlines() if line.startswith("| bench_")]
+    rows = [line for line in markdown.splitlines() if line.startswith("| bench\\_")]
     assert [row.replace(r"\|", "").count("|") for row in rows] == [10]
 
 
