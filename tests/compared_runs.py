@@ -9,7 +9,7 @@ from pyrometer.analysis.comparison.compare import Side, compare_sides
 from pyrometer.analysis.comparison.model import Comparison
 from pyrometer.analysis.identity import Comparability, Difference, Level, Weight
 from pyrometer.analysis.observed import observe
-from pyrometer.record.operators import Operator, Operators, OperatorWindow
+from pyrometer.record.operators import Operator, Operators, OperatorWindow, Origin, Use
 from pyrometer.record.run import GitState, Memory, Run
 from pyrometer.record.torch_run import Module, TorchRun
 from pyrometer.record.values import ScopeNode
@@ -121,8 +121,10 @@ def _operators(net: Net) -> Operators:
         total_ns=2 * step_ns,
         covered_ns=layers_ns + 800 * US,
         thread_covered_ns=layers_ns + 800 * US,
-        events=10,
+        events=sum(operator.calls for operator in operators),
         operators=operators,
+        origins=(Origin("call", "forward", None, None),),
+        uses=tuple(Use(at, 0, operator.calls, operator.self_ns) for at, operator in enumerate(operators)),
     )
     return Operators(asked_steps=2, windows=(window,))
 
