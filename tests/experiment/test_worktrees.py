@@ -1,0 +1,163 @@
+"""The code of other commits, and whether each side ran its own."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pyrometer.errors import UsageError
+from pyrometer.experiment.imported import find_foreign_modules
+from pyrometer.experiment.sides import Command, command_in, contender_in
+from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e@e", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "jobs").mkdir(parents=True)
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    (root / "jobs" / "train.py").write_text("print('one')\n")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "one")
+    (root / "jobs" / "train.py").write_text("print('two')\n")
+    return root
+
+
+def test_another_commit_is_checked_out_and_gone_again(repository: Path) -> None:
+    here = working_tree(repository / "jobs")
+    assert here.is_dirty
+    with checked_out(here, commit_of(here.folder, "main"), name="main") as tree:
+        assert (tree.folder / "train.py").read_text() == "print('one')\n"
+        assert tree.folder.name == "jobs"
+        assert not tree.is_dirty
+    assert not tree.root.exists()
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_it_is_gone_after_a_failure_too(repository: Path) -> None:
+    here = working_tree(repository)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        checked_out(here, commit_of(repository, "main"), name="main") as tree,
+    ):
+        raise KeyboardInterrupt
+    assert not tree.root.exists()
+
+
+def test_untracked_inputs_are_linked_where_asked(repository: Path) -> None:
+    (repository / "jobs" / "data").mkdir()
+    (repository / "jobs" / "data" / "points.csv").write_text("1,2\n")
+    here = working_tree(repository / "jobs")
+    with checked_out(here, commit_of(repository, "main"), name="main", links=["data"]) as tree:
+        assert (tree.folder / "data" / "points.csv").read_text() == "1,2\n"
+    assert (repository / "jobs" / "data" / "points.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "problem"),
+    [
+        ("nothing", "no 'nothing'"),
+        ("train.py", "tracked by git"),
+        ("/etc/hostname", "outside of the repository"),
+    ],
+)
+def test_a_link_that_makes_no_sense_is_refused(repository: Path, link: str, problem: str) -> None:
+    here = working_tree(repository / "jobs")
+    with (
+        pytest.raises(UsageError, match=problem),
+        checked_out(here, commit_of(repository, "main"), name="main", links=[link]),
+    ):
+        pass
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("revision", ["nothing-of-that-name", "", "--help", "main:jobs/train.py"])
+def test_a_revision_that_is_none_is_said_to_be(repository: Path, revision: str) -> None:
+    with pytest.raises(UsageError, match="revision"):
+        commit_of(repository, revision)
+
+
+def test_without_a_repository_there_is_no_other_revision(tmp_path: Path) -> None:
+    here = working_tree(tmp_path)
+    assert here.commit is None
+    with pytest.raises(UsageError, match="no git repository"), checked_out(here, "1" * 40, name="main"):
+        pass
+
+
+def test_both_sides_run_the_same_words(repository: Path) -> None:
+    here = working_tree(repository / "jobs")
+    command = command_in([str(repository / "jobs" / "train.py"), "--fast"])
+    with checked_out(here, commit_of(repository, "main"), name="main") as tree:
+        before, after = contender_in(tree, command, here=here), contender_in(here, command, here=here)
+        assert before.side.arguments == after.side.arguments == ("train.py", "--fast")
+        assert before.side.folder == tree.folder
+        assert before.side.program_folder == tree.folder.resolve()
+
+
+def test_absolute_entries_of_pythonpath_lead_into_the_sides_own_tree(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{repository / 'src'}:relative:/elsewhere")
+    here = working_tree(repository)
+    command = Command(script="jobs/train.py", module=None)
+    with checked_out(here, commit_of(repository, "main"), name="main") as tree:
+        before = contender_in(tree, command, here=here)
+        assert before.side.variables["PYTHONPATH"] == f"{tree.root / 'src'}:relative:/elsewhere"
+        assert contender_in(here, command, here=here).side.variables == {}
+
+
+def test_a_script_that_one_side_does_not_have_is_said(repository: Path) -> None:
+    (repository / "new.py").write_text("")
+    here = working_tree(repository)
+    with (
+        checked_out(here, commit_of(repository, "main"), name="main") as tree,
+        pytest.raises(UsageError, match=r"no script 'new\.py' in main"),
+    ):
+        contender_in(tree, command_in(["new.py"]), here=here)
+
+
+def test_a_script_outside_would_be_the_same_on_both_sides(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("")
+    here = working_tree(repository)
+    with pytest.raises(UsageError, match="both sides would run the same file"):
+        contender_in(here, command_in([str(tmp_path / "other.py")]), here=here)
+
+
+@pytest.mark.parametrize("words", [[], ["-m"], ["--fast"]])
+def test_words_that_name_no_program_are_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        command_in(words)
+
+
+class TestForeignModules:
+    def test_modules_of_its_own_tree_are_fine(self, tmp_path: Path) -> None:
+        own = tmp_path / "own"
+        imported = {"__main__": str(own / "train.py"), "model": str(own / "model.py")}
+        assert find_foreign_modules(imported, own=own, other=tmp_path / "other") == []
+
+    def test_an_editable_install_of_the_other_tree_is_found(self, tmp_path: Path) -> None:
+        other = tmp_path / "other"
+        imported = {"model.layers": str(other / "src" / "model" / "layers.py")}
+        found = find_foreign_modules(imported, own=tmp_path / "own", other=other)
+        assert [name for name, _ in found] == ["model.layers"]
+
+    def test_an_installed_copy_of_a_module_that_the_tree_has_is_found(self, tmp_path: Path) -> None:
+        package = tmp_path / "own" / "src" / "model"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        imported = {"model": "/usr/lib/python3/site-packages/model/__init__.py", "numpy": "/usr/lib/numpy.py"}
+        found = find_foreign_modules(imported, own=tmp_path / "own", other=tmp_path / "other")
+        assert [name for name, _ in found] == ["model"]
+
+    def test_an_environment_inside_of_the_tree_is_no_project_code(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = tmp_path / "other"
+        monkeypatch.setattr("sys.prefix", str(other / ".venv"))
+        imported = {"requests": str(other / ".venv" / "lib" / "requests" / "__init__.py")}
+        assert find_foreign_modules(imported, own=tmp_path / "own", other=other) == []
