@@ -50,10 +50,18 @@ def test_the_terminal_shows_each_benchmark_with_its_figures() -> None:
     text = render_bench_terminal(results(measured("bench_sort[size=10]")))
     (row,) = (line for line in text.splitlines() if line.startswith("bench_sort"))
     assert row.split() == [
-        "bench_sort[size=10]", "1.50µs", "1.50µs–1.50µs", "10/10", "3", "2.00KiB", "1.00KiB", "01234567",
+        "bench_sort[size=10]", "1.50µs", "1.50µs–1.50µs", "10/10", "3", "2.00KiB", "<64.0KiB", "01234567",
     ]  # fmt: skip
     assert "Mind" not in text
     assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_peak_is_told_no_finer_than_it_is_seen() -> None:
+    large = CallMemory(allocations=1, allocated_bytes=1 << 20, peak_bytes=1 << 20)
+    one = msgspec.structs.replace(measured("bench_large"), memory=large)
+    text = render_bench_markdown(results(one, measured("bench_small")))
+    cells = {line.split(" | ")[0]: line.split(" | ")[-2] for line in text.splitlines() if "| bench_" in line}
+    assert cells == {"| bench_large": "1.00 MiB", "| bench_small": "&lt;64.0 KiB"}
 
 
 def test_names_stay_whole_where_figures_can_go() -> None:

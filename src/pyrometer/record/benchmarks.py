@@ -9,6 +9,9 @@ from pyrometer.record.values import Count, Nanoseconds, SignedCount, Value
 BENCHMARKS_FORMAT: Literal["pyrometer-benchmarks"] = "pyrometer-benchmarks"
 BENCHMARKS_VERSION: Literal[1] = 1
 
+PEAK_RESOLUTION_BYTES = 65_536
+"""A thread's blocks are added up to so much before its process looks for a peak: docs/memory.md."""
+
 
 class Benchmark(Value, frozen=True, kw_only=True):
     """A marked function with one value for each of its parameters."""
@@ -36,7 +39,7 @@ class CallMemory(Value, frozen=True, kw_only=True):
     allocations: Count
     allocated_bytes: Count
     peak_bytes: Count
-    """The most that was held at once, over what there was before the call."""
+    """The most that was held at once, over what there was before the call; to 64 KiB a thread."""
 
 
 class BenchmarkNote(Value, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pyrometer.analysis.bench_figures import ENOUGH_PROCESSES, BenchmarkFigures, all_figures
-from pyrometer.record.benchmarks import BenchmarkResults
+from pyrometer.record.benchmarks import PEAK_RESOLUTION_BYTES, BenchmarkResults
 from pyrometer.report.blocks import Block, Bullets, Code, Column, Lines, Pairs, Row, Section, Table, notes
 from pyrometer.report.cells import COMPACT, SPACIOUS, UNKNOWN_CELL, Style, write_known
 from pyrometer.report.markdown_blocks import sections_as_markdown
@@ -101,11 +101,17 @@ def _cells(one: BenchmarkFigures, style: Style) -> tuple[str, ...]:
             else (
                 style.count(memory.allocations),
                 style.size(memory.allocated_bytes),
-                style.size(memory.peak_bytes),
+                _peak(memory.peak_bytes, style),
             )
         ),
         output if one.checksum is None else one.checksum[:_SHOWN_CHECKSUM],
     )
+
+
+def _peak(peak_bytes: int, style: Style) -> str:
+    if peak_bytes < PEAK_RESOLUTION_BYTES:
+        return f"<{style.size(PEAK_RESOLUTION_BYTES)}"
+    return style.size(peak_bytes)
 
 
 def _remarks(results: BenchmarkResults, figures: Sequence[BenchmarkFigures]) -> Iterator[str]:
