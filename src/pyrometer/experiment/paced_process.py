@@ -176,10 +176,14 @@ class PacedProcess:
         word = self._next_word()
         if word is not None and word.turn is not None:
             return word.turn
+        self.check_success()
+        return None
+
+    def check_success(self) -> None:
+        """Wait for the program's end; ``ProgramFailedError`` where its exit code is not 0."""
         code = self._process.wait()
         if code != 0:
             raise ProgramFailedError(self.side.name, code, self.last_words())
-        return None
 
     def last_words(self) -> str:
         """The end of what the program has written."""

@@ -146,6 +146,7 @@ def _whole_programs(sides: Mapping[str, Side], surroundings: Surroundings, scrat
         with running({name: side}, replace(surroundings, whole=True), scratch) as processes:
             seen[name] = _Seen(turns=[_expect(processes[name].first_turn(), processes[name])])
             _say_goodbye(name, processes[name].wait_for_the_end(), processes[name], farewells, runs)
+            processes[name].check_success()
     pair = _pair(surroundings.hash_seed, {name: _told(one, seen[BASELINE]) for name, one in seen.items()})
     return Measured(pair=pair, runs=runs, farewells=farewells)
 
