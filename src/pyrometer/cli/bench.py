@@ -41,7 +41,7 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...",
+            metavar="NAME",
             help="Only these: functions with all their parameters, or single ones: 'bench_sort[size=10]'.",
             show_default=False,
         ),
