@@ -11,6 +11,7 @@ from pyrometer.analysis.call_tree import Place
 from pyrometer.analysis.comparison.model import (
     Comparison,
     Doubt,
+    Metric,
     PartChange,
     PartsKind,
     PartsTable,
@@ -18,11 +19,12 @@ from pyrometer.analysis.comparison.model import (
     Verdict,
 )
 from pyrometer.analysis.comparison.moves import Grown, find_moves
+from pyrometer.analysis.comparison.parts import outermost_called_otherwise
 from pyrometer.record.run import Run
 from pyrometer.record.values import ScopeNode, Strand
 from tests.compared_runs import Net, compare, many_runs, net_run
 from tests.report.sample_runs import main_strand, node, run_of, threaded_run
-from tests.torch_runs import MS, US
+from tests.torch_runs import MS, US, call, group_of
 
 
 def table_of(comparison: Comparison, kind: PartsKind) -> PartsTable:
@@ -76,6 +78,15 @@ def test_tables_of_many_runs_add_up_too() -> None:
     comparison = compare(many_runs(Net(), spread_us=23), after)
     for table in comparison.tables:
         assert_adds_up(table)
+    # As shown, phases leave nothing over: they are those of one run a side, and not medians of each.
+    assert comparison.tables[0].rest.grown == 0
+
+
+def test_a_run_that_was_disturbed_is_not_the_one_that_is_shown() -> None:
+    disturbed = net_run(Net(data_us=90_000, started_at="2026-01-02T03:30:00+00:00"))
+    after = (*many_runs(Net(), at_second=30), disturbed, disturbed)
+    table = table_of(compare(many_runs(Net()), after), PartsKind.PHASES)
+    assert row_of(table, "data").own.after == 1_000 * US
 
 
 def test_phases_leave_nothing_unexplained() -> None:
@@ -149,6 +160,62 @@ def test_runs_of_different_length_are_compared_a_step() -> None:
     assert table.steps == (20, 40)
     assert [row.calls.verdict for row in table.rows if row.calls is not None] == [Verdict.SAME] * 4
     assert row_of(table, "net.first").own.grown == pytest.approx(0)
+
+
+def with_accuracy(net: Net, forward_us: int) -> Run:
+    """The same run, after each step of which the net is called once more, without gradients.
+
+    That makes a step of its own, of another kind.
+    """
+    run = net_run(net)
+    assert run.torch is not None
+    group = group_of(
+        "forward",
+        "net",
+        [{"forward": forward_us * US, "other": 0}] * net.steps,
+        batches=0,
+        grad_forward_calls=0,
+        backward_passes=0,
+    )
+    [strand] = run.torch.calls
+    calls = (
+        *strand.nodes,
+        call("forward without gradients", None, net.steps, net.steps * forward_us * US),
+        call("net", len(strand.nodes), net.steps, net.steps * forward_us * US),
+    )
+    torch = msgspec.structs.replace(
+        run.torch, groups=(*run.torch.groups, group), calls=(main_strand(*calls),)
+    )
+    return msgspec.structs.replace(run, torch=torch)
+
+
+def test_a_forward_pass_beside_the_steps_is_told_by_its_calls_and_its_time() -> None:
+    comparison = compare(net_run(), with_accuracy(Net(), 3_000))
+    table = table_of(comparison, PartsKind.MODULES)
+    net, first = row_of(table, "net"), row_of(table, "net.first")
+    assert net.calls is not None
+    assert (net.calls.before, net.calls.after, net.calls.verdict) == (1, 2, Verdict.MORE)
+    assert net.own.grown == table.whole.grown == pytest.approx(3_000 * US)
+    assert first.calls is not None
+    assert first.calls.verdict is Verdict.SAME
+    metrics = {one.metric: one.change for one in comparison.metrics}
+    assert metrics[Metric.STEP].relative == 0
+    assert metrics[Metric.ALL_STEPS].relative == pytest.approx(0.3)
+    assert metrics[Metric.FORWARD_CALLS].after == 2
+    assert comparison.after.step_kinds == ("Adam", "net")
+
+
+def test_of_modules_called_otherwise_together_the_outermost_is_told() -> None:
+    before = run_of(
+        main_strand(node("epoch", None, [6 * MS]), node("batch", 0, [MS] * 2), node("log", 0, [MS])),
+        profiled_ns=10 * MS,
+    )
+    after = run_of(
+        main_strand(node("epoch", None, [6 * MS] * 2), node("batch", 0, [MS] * 4), node("log", 0, [MS])),
+        profiled_ns=20 * MS,
+    )
+    table = table_of(compare(before, after), PartsKind.SCOPES)
+    assert [row.name for row in outermost_called_otherwise(table)] == ["epoch"]
 
 
 def test_more_bytes_are_certain_from_one_run() -> None:

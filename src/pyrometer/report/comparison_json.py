@@ -29,6 +29,7 @@ from pyrometer.analysis.comparison.model import (
     Verdict,
 )
 from pyrometer.analysis.identity import Difference, Level, Weight
+from pyrometer.record.trials import Trials
 from pyrometer.report.diff_flamegraph import find_vanished
 
 COMPARISON_FORMAT: Literal["pyrometer-comparison"] = "pyrometer-comparison"
@@ -58,6 +59,8 @@ class SideContent(Content, frozen=True, kw_only=True):
     """Of the main group, over all runs; likewise ``warmup_steps``, which are among them."""
     warmup_steps: Number
     is_steady: bool
+    step_kinds: tuple[str, ...]
+    """What makes the steps of each kind that there is."""
     unfinished: tuple[str, ...]
     """How the runs ended that did not finish."""
 
@@ -74,7 +77,11 @@ class DifferenceContent(Content, frozen=True, kw_only=True):
 
 
 class ChangeContent(Content, frozen=True, kw_only=True):
-    """A figure on both sides; of several runs the median over them."""
+    """A figure on both sides.
+
+    Of several runs it is the median over them; of parts of a whole, what that run has whose whole is the
+    middle one.
+    """
 
     quantity: Quantity
     before: float | None
@@ -181,6 +188,8 @@ class ComparisonContent(Content, frozen=True, kw_only=True):
     functions: tuple[FunctionContent, ...]
     vanished_frames: tuple[VanishedContent, ...]
     missing: tuple[MissingContent, ...]
+    trials: Trials | None
+    """Every value that was measured for it; null of runs that were recorded before."""
 
 
 def render_comparison_json(comparison: Comparison) -> str:
@@ -215,6 +224,7 @@ def comparison_content(comparison: Comparison) -> ComparisonContent:
         missing=tuple(
             MissingContent(part=one.part, before=one.before, after=one.after) for one in comparison.missing
         ),
+        trials=comparison.trials,
     )
 
 
@@ -240,6 +250,7 @@ def _side(side: SideFacts) -> SideContent:
         steps=side.steps,
         warmup_steps=side.warmup_steps,
         is_steady=side.is_steady,
+        step_kinds=side.step_kinds,
         unfinished=side.unfinished,
     )
 

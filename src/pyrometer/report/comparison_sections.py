@@ -16,7 +16,7 @@ from pyrometer.analysis.comparison.model import (
     Quantity,
     Verdict,
 )
-from pyrometer.analysis.comparison.parts import is_called_otherwise
+from pyrometer.analysis.comparison.parts import is_called_otherwise, outermost_called_otherwise
 from pyrometer.analysis.comparison.verdicts import (
     BYTES_TOLERANCE,
     INSTRUCTIONS_TOLERANCE,
@@ -26,6 +26,7 @@ from pyrometer.analysis.comparison.verdicts import (
     UNSEEDED_INSTRUCTIONS_TOLERANCE,
 )
 from pyrometer.report import comparison_words as words
+from pyrometer.report import gate_words
 from pyrometer.report.blocks import (
     Bullets,
     Column,
@@ -43,7 +44,7 @@ DEFAULT_TOP = 10
 _MOST_CALLED_OTHERWISE = 5
 _MOST_GROWN = 3
 _LEAST_TOLD_SHARE = 0.01
-_INTERVAL = "99 % interval of %"
+_INTERVAL = "99 % interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +100,13 @@ def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
     found = [
         sentence
         for table in comparison.tables
-        for row in table.rows
+        for row in outermost_called_otherwise(table)
         if (sentence := words.describe_calls(row, table.kind, a_step=table.steps is not None))
     ]
     yield from found[:_MOST_CALLED_OTHERWISE]
     left = len(found) - _MOST_CALLED_OTHERWISE
     if left > 0:
-        yield f"{left:,} more parts are new, have vanished, or are called otherwise: see below"
+        yield f"{left:,} more that are new, have vanished, or are called otherwise: see the tables"
     if not changed and not found:
         yield "Counts and bytes are the same."
 
@@ -142,6 +143,11 @@ def _cautions(comparison: Comparison) -> Iterator[str]:
     labels = (comparison.before.steps_label, comparison.after.steps_label)
     if None not in labels and labels[0] != labels[1]:
         yield f"The steps are not made by the same: {labels[0]} in A, {labels[1]} in B"
+    kinds = [
+        ", ".join(map(words.short_name, side.step_kinds)) for side in (comparison.before, comparison.after)
+    ]
+    if kinds[0] != kinds[1]:
+        yield f"The kinds of steps are not the same: {kinds[0] or 'none'} in A, {kinds[1] or 'none'} in B"
     # What neither side holds was not asked for; only stacks are looked at in every run.
     missing = [one for one in comparison.missing if one.part is Part.SAMPLES or one.before != one.after]
     if missing:
@@ -167,6 +173,11 @@ def build_metrics(comparison: Comparison, shape: Shape) -> Section:
 
 def _rules(comparison: Comparison) -> Iterator[str]:
     """By which rules verdicts are made."""
+    if comparison.trials is not None and comparison.look is not None:
+        yield from gate_words.describe_plan(comparison.trials)
+        yield gate_words.describe_look(comparison.trials, comparison.look)
+        yield f"Peaks are called the same within {100 * PEAK_TOLERANCE:g} %."
+        return
     if comparison.doubt is None:
         yield (
             f"Times are judged over {comparison.before.runs} + {comparison.after.runs} processes. A change "
@@ -176,7 +187,15 @@ def _rules(comparison: Comparison) -> Iterator[str]:
             "tested."
         )
     if comparison.before.runs + comparison.after.runs > 2:
-        yield "Each figure is the median over the runs of its side."
+        yield (
+            "Each figure is the median over the runs of its side. In tables of parts, which add up, it is "
+            "that of the run whose whole is the middle one."
+        )
+    if comparison.after.steps_label is not None:
+        yield (
+            "Calls, passes, batches and tensors are a step; calls and passes of all that the program does, "
+            "evaluation too, shared out to the steps of its main group."
+        )
     yield (
         f"Called the same: counts that are equal, bytes within {100 * BYTES_TOLERANCE:g} %, peaks within "
         f"{100 * PEAK_TOLERANCE:g} %, instructions within {100 * INSTRUCTIONS_TOLERANCE:g} % "

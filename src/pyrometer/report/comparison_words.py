@@ -31,17 +31,18 @@ _MOST_STEPS_OF_A_PATH = 4
 
 METRIC_NAMES = {
     Metric.STEP: "step (median)",
+    Metric.ALL_STEPS: "steps of all kinds",
     Metric.SAMPLES_PER_SECOND: "samples/s",
     Metric.TOKENS_PER_SECOND: "tokens/s",
     Metric.DATA_SHARE: "waiting for data",
     Metric.PROFILED: "profiled time",
     Metric.FIRST_TOKEN: "first token",
     Metric.GENERATED_PER_SECOND: "generated tokens/s",
-    Metric.FORWARD_CALLS: "forward calls a step",
-    Metric.BACKWARD_PASSES: "backward passes a step",
-    Metric.BATCHES: "batches a step",
-    Metric.TENSOR_BYTES: "tensor bytes a step",
-    Metric.TENSOR_ALLOCATIONS: "tensor allocations a step",
+    Metric.FORWARD_CALLS: "forward calls",
+    Metric.BACKWARD_PASSES: "backward passes",
+    Metric.BATCHES: "batches",
+    Metric.TENSOR_BYTES: "tensor bytes",
+    Metric.TENSOR_ALLOCATIONS: "tensor allocations",
     Metric.PEAK_HOST_BYTES: "peak host memory",
     Metric.PEAK_GPU_BYTES: "peak GPU memory",
     Metric.GRAPHS: "compiled graphs",
@@ -65,7 +66,7 @@ PART_NAMES = {
 }
 _WHOLES = {
     PartsKind.PHASES: "step (mean)",
-    PartsKind.MODULES: "step (mean)",
+    PartsKind.MODULES: "all steps (mean)",
     PartsKind.SCOPES: "profiled time",
     PartsKind.OPERATORS: "step in the window",
 }
@@ -267,6 +268,11 @@ def describe_doubt(comparison: Comparison) -> str | None:
             )
         case Doubt.OTHER_MACHINE:
             return "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."
+        case Doubt.CONTROL:
+            return (
+                "Times cannot be told: the control, which runs A's code, differs from A. Something disturbs "
+                "the sides unequally; measure again on a quieter machine."
+            )
         case _:
             return None
 
@@ -351,5 +357,5 @@ def describe_basis(table: PartsTable) -> str:
     window = " of the windows in which operators were looked at" if table.kind is PartsKind.OPERATORS else ""
     judged = ""
     if table.kind is PartsKind.PHASES and table.whole.interval is not None:
-        judged = " Figures are means, which add up; intervals and verdicts are of the medians of steps."
+        judged = " Figures are means; intervals and verdicts are of the medians of steps."
     return f"Own times a step, over {before:,} + {after:,} steps{window}{warmup}.{judged}"

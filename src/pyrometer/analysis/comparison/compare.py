@@ -167,6 +167,9 @@ def _facts(side: Side) -> SideFacts:
         steps=sum(main.steps for main in mains),
         warmup_steps=sum(main.warmup.steps for main in mains),
         is_steady=all(main.warmup.end in {WarmupEnd.GIVEN, WarmupEnd.STEADY} for main in mains),
+        step_kinds=tuple(
+            sorted({group.label for run in side.runs if run.torch is not None for group in run.torch.groups})
+        ),
         unfinished=tuple(run.run.outcome.status for run in side.runs if run.run.outcome.status != "finished"),
     )
 

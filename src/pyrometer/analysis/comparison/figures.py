@@ -6,6 +6,7 @@ from statistics import median
 
 from pyrometer.analysis.call_tree import Place
 from pyrometer.analysis.comparison.model import PartsKind
+from pyrometer.analysis.module_calls import per_step_of
 from pyrometer.analysis.modules import ModulePlace
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.operators import OperatorTable
@@ -87,18 +88,33 @@ def phases_of(observed: Observed, places: Places) -> RunParts | None:
 
 
 def modules_of(observed: Observed, places: Places) -> RunParts | None:
-    """Each module at each place it is called from; None without modules or steps."""
-    table = None if observed.torch is None else observed.torch.modules
-    if table is None or table.step_ns is None or not table.rows:
+    """Each module at each place it is called from; None without modules or steps.
+
+    All calls of the run are counted, for each step of the main group: of evaluation, or of a forward
+    pass beside the steps, too. Else what a program begins to do beside them would change nothing.
+    """
+    torch = observed.torch
+    if torch is None or torch.main is None or observed.run.torch is None or not torch.modules.rows:
         return None
+    scale = per_step_of(observed.run.torch)
+    a_step = _AStep(
+        called_steps=torch.main.steps + scale.called_steps - scale.steps,
+        backward_ns=scale.backward_ns * scale.steps / torch.main.steps,
+    )
+    modules = _placed_modules(torch.modules.walk(), places)
     return RunParts(
         kind=PartsKind.MODULES,
-        whole_ns=table.step_ns,
+        whole_ns=all_steps_ns(torch.groups, torch.main),
         judged_whole_ns=None,
-        parts={place: _module(module) for place, module in _placed_modules(table.walk(), places)},
-        steps=table.steps,
+        parts={place: a_step.figures(module) for place, module in modules},
+        steps=torch.main.steps,
         with_warmup=True,
     )
+
+
+def all_steps_ns(groups: Sequence[GroupResult], main: GroupResult) -> float:
+    """The time of the steps of all kinds, for each of the main group."""
+    return sum(group.total_ns for group in groups) / main.steps
 
 
 def _placed_modules(
@@ -111,14 +127,26 @@ def _placed_modules(
         yield around[-1], module
 
 
-def _module(module: ModulePlace) -> PartFigures:
-    figures = module.per_step
-    return PartFigures(
-        own_ns=figures.forward_self_ns + (figures.backward_self_ns or 0.0),
-        total_ns=figures.forward_ns + (figures.backward_ns or 0.0),
-        calls=figures.calls,
-        allocated_bytes=figures.allocated_bytes,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AStep:
+    """How the calls of modules over a whole run are shared out to the steps of its main group."""
+
+    called_steps: int
+    """With those that were slowed by looking at their operators, whose calls are counted too."""
+    backward_ns: float
+    """What a step has of its backward phase, for each nanosecond of the timed passes."""
+
+    def figures(self, module: ModulePlace) -> PartFigures:
+        ahead = (module.forward, module.without_gradients, module.recomputed)
+        own_ns = sum(figures.self_ns for figures in ahead) / self.called_steps
+        total_ns = sum(figures.total_ns for figures in ahead) / self.called_steps
+        known = [figures.allocated_bytes for figures in ahead if figures.allocated_bytes is not None]
+        return PartFigures(
+            own_ns=own_ns + module.backward.self_ns * self.backward_ns,
+            total_ns=total_ns + module.backward.total_ns * self.backward_ns,
+            calls=sum(figures.calls for figures in ahead) / self.called_steps,
+            allocated_bytes=sum(known) / self.called_steps if known else None,
+        )
 
 
 def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts | None:

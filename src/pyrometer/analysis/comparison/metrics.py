@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pyrometer.analysis.comparison.figures import steady_steps
+from pyrometer.analysis.comparison.figures import all_steps_ns, steady_steps
 from pyrometer.analysis.comparison.model import Change, Doubt, Metric, MetricChange, Quantity
 from pyrometer.analysis.comparison.verdicts import (
     BYTES_TOLERANCE,
@@ -39,6 +39,9 @@ def compare_metrics(
     figures = [*_FIGURES, *_generation_figures((*before, *after)), *_instructions(before, after)]
     if not any(_main(run) for run in (*before, *after)):
         figures.insert(0, _Figure(metric=Metric.PROFILED, quantity=Quantity.DURATION, of=_profiled))
+    if any(_has_several_kinds(run) for run in (*before, *after)):
+        # Of one kind it is the step, which is told already.
+        figures.insert(1, _Figure(metric=Metric.ALL_STEPS, quantity=Quantity.DURATION, of=_all_steps_ns))
     pairings = [
         Pairing(
             quantity=figure.quantity,
@@ -89,8 +92,25 @@ def _data_share(main: GroupResult) -> float | None:
     return None if data is None else data.share
 
 
-def _batches(main: GroupResult) -> float | None:
-    return main.batches_per_step or None
+def _all_steps_ns(run: Observed) -> float | None:
+    torch = run.torch
+    return None if torch is None or torch.main is None else all_steps_ns(torch.groups, torch.main)
+
+
+def _has_several_kinds(run: Observed) -> bool:
+    return run.torch is not None and len(run.torch.groups) > 1
+
+
+def _counted(name: str) -> Callable[[Observed], float | None]:
+    """A count over the whole run, for each step of the main group; None where there is none of it."""
+
+    def of(run: Observed) -> float | None:
+        main, recorded = _main(run), run.run.torch
+        if main is None or recorded is None:
+            return None
+        return sum(getattr(group, name) for group in recorded.groups) / main.steps or None
+
+    return of
 
 
 def _peak_host_bytes(run: Observed) -> float | None:
@@ -123,17 +143,9 @@ _FIGURES = (
         of=_of_main(lambda main: main.steady.tokens_per_second),
     ),
     _Figure(metric=Metric.DATA_SHARE, quantity=Quantity.SHARE, of=_of_main(_data_share)),
-    _Figure(
-        metric=Metric.FORWARD_CALLS,
-        quantity=Quantity.COUNT,
-        of=_of_main(lambda main: main.forward_calls_per_step),
-    ),
-    _Figure(
-        metric=Metric.BACKWARD_PASSES,
-        quantity=Quantity.COUNT,
-        of=_of_main(lambda main: main.backward_passes_per_step),
-    ),
-    _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_of_main(_batches)),
+    _Figure(metric=Metric.FORWARD_CALLS, quantity=Quantity.COUNT, of=_counted("forward_calls")),
+    _Figure(metric=Metric.BACKWARD_PASSES, quantity=Quantity.COUNT, of=_counted("backward_passes")),
+    _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_counted("batches")),
     _Figure(
         metric=Metric.TENSOR_BYTES,
         quantity=Quantity.BYTES,

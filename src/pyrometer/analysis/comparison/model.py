@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from pyrometer.analysis.call_tree import Place
 from pyrometer.analysis.frame_tree import FrameTree
+from pyrometer.analysis.gate import Look
 from pyrometer.analysis.identity import Comparability
+from pyrometer.record.trials import Trials
 from pyrometer.stats.pooled import Interval
 
 
@@ -56,15 +58,18 @@ class Doubt(StrEnum):
     SAMPLED = "sampled"
     """Shares of samples are looked at, and not judged."""
     NOT_MEASURED = "not measured"
+    CONTROL = "control"
+    """The control of a measurement differs, though it is the same code: the sides are disturbed unequally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One figure on both sides; of several runs a side the median over them.
+    """One figure on both sides.
 
-    None is not measured, or, of a part that is new or has vanished, not there. ``doubt`` is set
-    exactly when the verdict is "cannot tell". ``interval`` is of the relative change, where there
-    are runs enough for one.
+    Of several runs a side it is the median over them; of a part of a whole, what that run has whose
+    whole is the middle one. None is not measured, or, of a part that is new or has vanished, not there.
+    ``doubt`` is set exactly when the verdict is "cannot tell". ``interval`` is of the relative change,
+    where there are runs enough for one.
     """
 
     quantity: Quantity
@@ -95,7 +100,9 @@ class Metric(StrEnum):
     """The figures of a whole run."""
 
     STEP = "step"
-    """The median of the steady steps."""
+    """The median of the steady steps of the main group."""
+    ALL_STEPS = "all steps"
+    """The time of the steps of all kinds, warm-up too, for each of the main group."""
     SAMPLES_PER_SECOND = "samples per second"
     TOKENS_PER_SECOND = "tokens per second"
     DATA_SHARE = "share of data"
@@ -266,6 +273,8 @@ class SideFacts:
     """Whether the end of the warm-up was found, or given, in all runs."""
     unfinished: tuple[str, ...]
     """How the runs ended that did not finish."""
+    step_kinds: tuple[str, ...] = ()
+    """What makes the steps of each kind that there is, the main group's among them."""
 
 
 class Part(StrEnum):
@@ -301,6 +310,10 @@ class Comparison:
     functions: FunctionTable | None = None
     frames: FrameDiff | None = None
     missing: tuple[Missing, ...] = ()
+    trials: Trials | None = None
+    """What was measured for it, turn by turn; None of runs that were recorded before."""
+    look: Look | None = None
+    """The planned look that gave its verdict, where it was measured."""
 
     @property
     def leading(self) -> MetricChange | None:

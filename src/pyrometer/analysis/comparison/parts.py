@@ -1,5 +1,6 @@
 """Tables of parts that make up a whole, each part beside itself in the other runs."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -61,19 +62,39 @@ def is_called_otherwise(row: PartChange) -> bool:
     return changed or row.presence is not Presence.BOTH
 
 
+def outermost_called_otherwise(table: PartsTable) -> list[PartChange]:
+    """Rows that are called otherwise, without those that only follow the one around them."""
+    by_place = {row.place: row for row in table.rows}
+
+    def follows(row: PartChange) -> bool:
+        outer = None if row.place.outer is None else by_place.get(row.place.outer)
+        if outer is None or outer.presence is not row.presence:
+            return False
+        if row.presence is not Presence.BOTH:
+            return True
+        ratios = [None if one.calls is None else one.calls.relative for one in (row, outer)]
+        return ratios[0] is not None and ratios[1] is not None and math.isclose(ratios[0], ratios[1])
+
+    return [row for row in table.rows if is_called_otherwise(row) and not follows(row)]
+
+
 class _Table:
-    """The figures of a table in all runs, paired to be judged."""
+    """The figures of a table in all runs, paired to be judged.
+
+    Times that are shown are those of one run a side, the one whose whole is the middle one: its parts
+    add up, and it is not one that was disturbed.
+    """
 
     def __init__(self, before: Sequence[RunParts], after: Sequence[RunParts], *, is_judged: bool) -> None:
         self._runs = (*before, *after)
         self._first_after = len(before)
         self._is_judged = is_judged
+        self._middle = (_middle_run(before), len(before) + _middle_run(after))
         self.places = list(dict.fromkeys(chain.from_iterable(run.parts for run in self._runs)))
 
     def whole(self) -> Pairing:
         shown = [run.whole_ns for run in self._runs]
-        judged = [run.whole_ns if run.judged_whole_ns is None else run.judged_whole_ns for run in self._runs]
-        return self._times(judged, shown=shown)
+        return self._times([_judged_whole(run) for run in self._runs], shown=shown)
 
     def rest(self) -> Pairing:
         parts = (sum(part.own_ns for part in run.parts.values() if part.is_part) for run in self._runs)
@@ -90,7 +111,8 @@ class _Table:
     def call_time(self, place: Place) -> Pairing:
         values = self._values(place, lambda part: part.ns_per_call, absent=None)
         # By all its calls: a single one is small beside the whole, however many there are.
-        return replace(self._times(values), is_tested=self.time(place, _total_ns).is_tested)
+        is_tested = self.time(place, _total_ns).is_tested
+        return replace(self._times(values), shown=None, is_tested=is_tested)
 
     def row(self, place: Place, own: Change, total: Change, per_call: Change) -> PartChange:
         there = [place in run.parts for run in self._runs]
@@ -130,12 +152,14 @@ class _Table:
         self, values: Sequence[float | None], *, shown: Sequence[float | None] | None = None
     ) -> Pairing:
         at = self._first_after
+        shown = values if shown is None else shown
+        before, after = self._middle
         return Pairing(
             quantity=Quantity.DURATION,
             before=values[:at],
             after=values[at:],
-            shown=None if shown is None else (shown[:at], shown[at:]),
-            is_tested=self._is_judged and self._matters(values if shown is None else shown),
+            shown=(shown[before], shown[after]),
+            is_tested=self._is_judged and self._matters(shown),
         )
 
     def _matters(self, values: Sequence[float | None]) -> bool:
@@ -145,6 +169,16 @@ class _Table:
             for value, run in zip(values, self._runs, strict=True)
         ]
         return sum(shares) >= LEAST_TESTED_SHARE * len(shares)
+
+
+def _judged_whole(run: RunParts) -> float:
+    return run.whole_ns if run.judged_whole_ns is None else run.judged_whole_ns
+
+
+def _middle_run(runs: Sequence[RunParts]) -> int:
+    """The run whose whole is the middle one, of two the shorter."""
+    ordered = sorted(range(len(runs)), key=lambda index: runs[index].whole_ns)
+    return ordered[(len(runs) - 1) // 2]
 
 
 def _total_ns(part: PartFigures) -> float | None:
@@ -160,7 +194,7 @@ def _allocated_bytes(part: PartFigures) -> float | None:
 
 
 def _adding_up(rest: Change, whole: Change, rows: Sequence[PartChange]) -> Change:
-    """The rest, as the whole less its parts: medians over runs need not add up by themselves."""
+    """The rest, without what is left of sums of floating-point numbers."""
     parts = [row.own for row in rows if row.is_part]
     before = (whole.before or 0.0) - sum(own.before or 0.0 for own in parts)
     after = (whole.after or 0.0) - sum(own.after or 0.0 for own in parts)

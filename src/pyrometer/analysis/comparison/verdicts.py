@@ -48,14 +48,14 @@ UNSEEDED_INSTRUCTIONS_TOLERANCE = 0.1
 class Pairing:
     """One figure in all runs of both sides; None in a run in which it was not measured.
 
-    ``shown`` are the values that columns show, where those are others than the judged ones: means add
-    up, and medians are what single steps far out do not move.
+    ``shown`` is what columns show of both sides, where that is not the median over the runs: medians of
+    parts do not add up to the median of the whole.
     """
 
     quantity: Quantity
     before: Sequence[float | None]
     after: Sequence[float | None]
-    shown: tuple[Sequence[float | None], Sequence[float | None]] | None = None
+    shown: tuple[float | None, float | None] | None = None
     is_tested: bool = True
     """Whether it is large enough to be."""
 
@@ -169,11 +169,11 @@ def _untold(one: Pairing, doubt: Doubt | None) -> Change:
 
 
 def _change(one: Pairing, verdict: Verdict, doubt: Doubt | None, interval: Interval | None = None) -> Change:
-    before, after = one.shown or (one.before, one.after)
+    before, after = one.shown or (middle(one.before), middle(one.after))
     return Change(
         quantity=one.quantity,
-        before=middle(before),
-        after=middle(after),
+        before=before,
+        after=after,
         verdict=verdict,
         doubt=doubt,
         interval=interval,
