@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,12 @@ import typer
 
 from pyrometer.analysis.comparison.compare import Side, compare_facts, compare_sides
 from pyrometer.analysis.comparison.model import Comparison
+from pyrometer.analysis.gate import LOOKS
 from pyrometer.analysis.identity import RULES, Level, check_fact_names
 from pyrometer.analysis.observed import observe
+from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
+from pyrometer.cli.measuring import parse_threads
 from pyrometer.cli.report_files import write_report
 from pyrometer.cli.report_formats import format_for
 from pyrometer.errors import UsageError
@@ -37,9 +41,51 @@ _SIDE_HELP = "a run file, a folder of runs (several processes), or the name of a
 
 
 def compare(
-    before: Annotated[str, typer.Argument(metavar="A", help=f"Before: {_SIDE_HELP}.", show_default=False)],
-    after: Annotated[str, typer.Argument(metavar="B", help="After: likewise.", show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B",
+            help=f"Before and after: each {_SIDE_HELP}. With --measure two commands, with --rev one program.",
+            show_default=False,
+        ),
+    ],
     *,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run both commands by turns, and compare what they take.")
+    ] = False,
+    revisions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rev",
+            metavar="REV",
+            help="Run the program at this git revision, by turns with another --rev or the working tree.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=LOOKS[-1].pairs,
+            metavar="N",
+            help="Measure at most N pairs of processes (40).",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="What libraries may use while measured (1); auto: what they choose.",
+            show_default=False,
+        ),
+    ] = None,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="With --rev: an untracked input that revisions need.", show_default=False
+        ),
+    ] = None,
     compare_format: Annotated[
         CompareFormat | None,
         typer.Option(
@@ -82,10 +128,22 @@ def compare(
     allowed = frozenset(allow or ())
     check_fact_names(allowed)
     chosen = compare_format or CompareFormat(format_for(output).value)
-    sides = find_sides(before, after, folder=current_folder(), allowed=allowed)
-    comparison = _compare(*sides, allowed)
+    if measure or revisions:
+        if flamegraph is not None:
+            raise UsageError("--flamegraph draws recorded runs, and what is measured by turns has no stacks")
+        measuring = Measuring(
+            allowed=allowed,
+            most_pairs=pairs or LOOKS[-1].pairs,
+            threads=parse_threads("--threads", threads or "1"),
+            links=link or (),
+        )
+        comparison, paths = _measured(words, measuring, measure=measure, revisions=revisions or ()), []
+    else:
+        _check_only_measured(pairs=pairs, threads=threads, link=link)
+        sides = find_sides(*_two(words), folder=current_folder(), allowed=allowed)
+        comparison = _compare(*sides, allowed)
+        paths = [path for side in sides for path in side.paths]
     is_refused = comparison.comparability.level is Level.REFUSED
-    paths = [path for side in sides for path in side.paths]
     if flamegraph is not None and not is_refused:
         write_report(flamegraph, _flamegraph(comparison), run_path=paths, option="--flamegraph")
         print(f"{flamegraph}: open it in a browser", file=sys.stderr)
@@ -98,6 +156,30 @@ def compare(
     if is_refused:
         print("pyrometer: the runs may not be compared", file=sys.stderr)
         raise typer.Exit(REFUSED)
+
+
+def _measured(
+    words: Sequence[str], measuring: Measuring, *, measure: bool, revisions: Sequence[str]
+) -> Comparison:
+    if measure and revisions:
+        raise UsageError("--measure runs two commands, --rev one program at two revisions; leave one out")
+    if revisions:
+        return measure_revisions(revisions, words, current_folder(), measuring)
+    if measuring.links:
+        raise UsageError("--link is for --rev: two commands run in the same folder")
+    return measure_commands(*_two(words), current_folder(), measuring)
+
+
+def _two(words: Sequence[str]) -> tuple[str, str]:
+    if len(words) != 2:
+        raise UsageError(f"{len(words)} given, but two are compared: pyrometer compare A B")
+    return words[0], words[1]
+
+
+def _check_only_measured(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--{name} is for --measure and --rev: recorded runs are compared as they are")
 
 
 def _compare(before: RunsOfASide, after: RunsOfASide, allowed: frozenset[str]) -> Comparison:

@@ -98,7 +98,7 @@ class TrialSide(Value, frozen=True, kw_only=True):
     """The facts of its first process, as in ``pyrometer.analysis.identity``."""
 
 
-class Trials(Value, frozen=True, kw_only=True):
+class Trials(Value, frozen=True, kw_only=True, omit_defaults=False):
     """All that an experiment has measured."""
 
     format: Literal["pyrometer-trials"] = TRIALS_FORMAT

@@ -104,7 +104,7 @@ def _places(lane: GatedLane, style: Style, *, several: bool) -> Iterator[Section
 
 def _method(lanes: Sequence[GatedLane]) -> Section:
     rules = dict.fromkeys(words.describe_rule(lane) for lane in lanes)
-    plans = dict.fromkeys(line for lane in lanes for line in words.describe_plan(lane))
+    plans = dict.fromkeys(line for lane in lanes for line in words.describe_plan(lane.trials))
     losses = dict.fromkeys(loss for lane in lanes for loss in lane.trials.losses)
     seen = [f"Could not be seen: {loss}" for loss in losses]
     return Section(

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
 from pyrometer.analysis.comparison.parts import is_called_otherwise
-from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Reason
+from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Look, Reason
 from pyrometer.analysis.gate import Verdict as GateVerdict
 from pyrometer.analysis.gated import GatedLane
 from pyrometer.analysis.trials import Metric, knows_samples, processes_of
-from pyrometer.record.trials import Plan, TrialSide
+from pyrometer.record.trials import Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
 from pyrometer.report.cells import UNKNOWN_CELL
 from pyrometer.report.safe_text import shorten_middle, visible
@@ -127,15 +127,15 @@ def describe_side(side: TrialSide) -> str:
     return f"{short(side.name)}: commit {side.commit[:12]}{changed}"
 
 
-def describe_plan(lane: GatedLane) -> Iterator[str]:
+def describe_plan(trials: Trials) -> Iterator[str]:
     """How it was measured."""
-    plan = lane.trials.plan
+    plan = trials.plan
     threads = (
         "as many threads as libraries choose"
         if plan.threads is None
         else format_count(plan.threads, "thread")
     )
-    control = " and a second one of the baseline's as control" if lane.trials.pairs[0].control else ""
+    control = " and a second one of the baseline's as control" if trials.pairs[0].control else ""
     if plan.unit == "program":
         yield f"A pair is a fresh process of each side{control}, run whole, in random order; {threads}."
         return
@@ -145,7 +145,7 @@ def describe_plan(lane: GatedLane) -> Iterator[str]:
     )
     if plan.in_blocks:
         yield "The waiting ones are halted, with their children: loader workers would go on otherwise."
-    processes = [process for pair in lane.trials.pairs for process in processes_of(pair)]
+    processes = [process for pair in trials.pairs for process in processes_of(pair)]
     warm = sum(process.is_warm for process in processes)
     yield (
         f"Warm-up: {format_count(sum(plan.warmup_turns), 'step')}; by then {warm} of {len(processes)} "
@@ -163,6 +163,16 @@ def _steps(plan: Plan) -> str:
         else ""
     )
     return f"{steps}{calls}{lead}, about {format_duration(plan.step_ns * plan.turn_steps)}"
+
+
+def describe_look(trials: Trials, look: Look) -> str:
+    """By which rule a measured comparison was judged."""
+    return (
+        f"Slower or faster: the other is ruled out by a sign-flip test over {len(trials.pairs)} pairs, with "
+        f"a chance of error of {100 * look.alpha:g} % at this look, and the change is at least "
+        f"{_percent(LEAST_EFFECT)}. No change: {_percent(MARGIN)} more and {_percent(MARGIN)} less are ruled "
+        "out. Looks after 10, 20 and 40 pairs."
+    )
 
 
 def describe_places(lane: GatedLane) -> Iterator[str]:

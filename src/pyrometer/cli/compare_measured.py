@@ -1,0 +1,134 @@
+"""``pyrometer compare --measure`` and ``--rev``: two commands, or two revisions, measured side by side."""
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyrometer.analysis.comparison.model import Comparison, Doubt
+from pyrometer.analysis.identity import Comparability, Level, Weight, compare_identities
+from pyrometer.analysis.measured import build_measured, judge_change
+from pyrometer.cli.measuring import clear_progress, end_cleanly_on_termination, progress
+from pyrometer.errors import UsageError
+from pyrometer.experiment.experiment import Conditions, Contender, Experiment
+from pyrometer.experiment.gating import Rule
+from pyrometer.experiment.paced_process import Side
+from pyrometer.experiment.pairs import BASELINE, CANDIDATE
+from pyrometer.experiment.planning import Wanted
+from pyrometer.experiment.sides import command_in, contender_in
+from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"python[0-9.]*")
+_INTENDED = frozenset({"program", "inputs"})
+"""What two commands differ in on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How is measured."""
+
+    allowed: frozenset[str]
+    most_pairs: int
+    threads: int | None
+    links: Sequence[str] = ()
+    seed: int | None = None
+
+
+def measure_commands(before: str, after: str, folder: Path, measuring: Measuring) -> Comparison:
+    """Two commands, each of which runs a Python program in the current folder."""
+    sides = [_contender(text, name, folder) for text, name in ((before, "A"), (after, "B"))]
+    return _measure(sides[0], sides[1], measuring, intended=_INTENDED)
+
+
+def measure_revisions(
+    revisions: Sequence[str], words: Sequence[str], folder: Path, measuring: Measuring
+) -> Comparison:
+    """One program at two revisions; with one, the working tree is the other."""
+    if len(revisions) > 2:
+        raise UsageError(f"--rev is given {len(revisions)} times; name one revision, or two")
+    here = working_tree(folder)
+    command = command_in(words)
+    commits = [commit_of(folder, revision) for revision in revisions]
+    with contextlib.ExitStack() as opened:
+        trees = [
+            opened.enter_context(checked_out(here, commit, name=revision, links=measuring.links))
+            for commit, revision in zip(commits, revisions, strict=True)
+        ]
+        before, after = (*trees, here)[:2]
+        return _measure(
+            contender_in(before, command, here=here),
+            contender_in(after, command, here=here),
+            measuring,
+        )
+
+
+def _measure(
+    before: Contender, after: Contender, measuring: Measuring, *, intended: frozenset[str] = frozenset()
+) -> Comparison:
+    end_cleanly_on_termination()
+    conditions = Conditions(
+        wanted=Wanted(threads=measuring.threads),
+        allowed=measuring.allowed | intended,
+        seed=secrets.randbits(32) if measuring.seed is None else measuring.seed,
+    )
+    experiment = Experiment(before, after, conditions, tell=progress())
+    try:
+        for look in Rule(most_pairs=measuring.most_pairs).looks:
+            _, doubt = judge_change(experiment.measure(look.pairs), look)
+            if doubt is not Doubt.UNDECIDED:
+                break
+    finally:
+        clear_progress()
+    return build_measured(experiment.trials(), look, _comparability(experiment, conditions))
+
+
+def _comparability(experiment: Experiment, conditions: Conditions) -> Comparability:
+    """Both ran here and now: only what differs in the program and its software is told."""
+    found = compare_identities(
+        experiment.identities[BASELINE],
+        experiment.identities[CANDIDATE],
+        allowed=conditions.allowed,
+        sides=("A", "B"),
+    )
+    told = tuple(one for one in found.differences if one.weight is not Weight.TREND_ONLY)
+    return Comparability(level=Level.COMPARABLE, differences=told)
+
+
+def _contender(text: str, name: str, folder: Path) -> Contender:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{name} is {text!r}, which is no command: {error}") from None
+    variables: dict[str, str] = {}
+    while words and _ASSIGNMENT.match(words[0]):
+        variable, _, value = words.pop(0).partition("=")
+        variables[variable] = value
+    interpreter = _interpreter(words)
+    command = command_in(words)
+    if command.script is not None and not (folder / command.script).is_file():
+        raise UsageError(
+            f"{name} is {text!r}, but there is no script {command.script!r}; a command is "
+            "[VARIABLE=value] [python] SCRIPT ARGS, or -m MODULE ARGS"
+        )
+    side = Side(
+        name=f"{name}: {text}",
+        arguments=tuple(words),
+        folder=folder,
+        program_folder=folder if command.script is None else (folder / command.script).resolve().parent,
+        variables=variables,
+        **({} if interpreter is None else {"interpreter": interpreter}),
+    )
+    return Contender(side=side, tree=None)
+
+
+def _interpreter(words: list[str]) -> str | None:
+    """Take the interpreter off the words, if they begin with one; None: our own."""
+    if words and _PYTHON.fullmatch(Path(words[0]).name):
+        first = words.pop(0)
+        return first if os.sep in first else None
+    return None
