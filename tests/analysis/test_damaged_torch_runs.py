@@ -22,7 +22,7 @@ def test_a_damaged_run_of_a_torch_program_is_refused_or_reported() -> None:
     reports: list[Callable[[Run], str]] = [render_json, render_terminal, render_markdown]
     still_runs = 0
     for seed in range(2_000):
-        chance = random.Random(seed)  # noqa: S311 (a failure is to be made again from its seed)
+        chance = random.Random(seed)
         try:
             run = decode_run(damage(originals[seed % len(originals)], chance), path="train.json")
         except RunFileError:

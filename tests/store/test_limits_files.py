@@ -117,7 +117,7 @@ def test_a_damaged_file_is_refused_or_holds_together(tmp_path: Path) -> None:
     path = tmp_path / "limits.json"
     data = msgspec.json.encode(LIMITS)
     for seed in range(1_000):
-        path.write_bytes(damage(data, random.Random(seed)))  # noqa: S311 - damage, not secrets
+        path.write_bytes(damage(data, random.Random(seed)))
         try:
             found = read(path)
         except KeptLimitsError:

@@ -204,7 +204,7 @@ def test_a_damaged_packed_file_is_read_or_refused(tmp_path: Path) -> None:
     packed = gzip.compress(encode_run(RUN), mtime=0)
     refused = 0
     for seed in range(150):
-        chance = random.Random(seed)  # noqa: S311 (a failure is to be made again from its seed)
+        chance = random.Random(seed)
         plain = damage(encode_run(RUN), chance)
         position = chance.randrange(len(packed))
         flipped = (

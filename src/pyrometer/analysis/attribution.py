@@ -5,6 +5,7 @@ Differences are in nanoseconds of a step, never scaled to the whole: a place tha
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from pyrometer.analysis.call_tree import Place
@@ -24,7 +25,7 @@ from pyrometer.analysis.comparison.verdicts import ALPHA, COUNT_TOLERANCE, LEAST
 from pyrometer.analysis.comparison.verdicts import judge_counts as judge_call_counts
 from pyrometer.analysis.gate import two_sided_p_value
 from pyrometer.analysis.trials import Metric, candidate_ratios, value_of
-from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns
+from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns, Trials
 from pyrometer.stats.max_t import max_t_p_values
 
 LEAST_CHANGE_SHARE = 0.003
@@ -33,13 +34,15 @@ LEAST_CHANGE_SHARE = 0.003
 _KINDS = {"module": PartsKind.MODULES, "scope": PartsKind.SCOPES}
 
 
-def find_changed_places(pairs: Sequence[Pair]) -> tuple[PartsTable, ...]:
-    """A table for each call tree, with what each place takes of a step on both sides.
+def find_changed_places(trials: Trials) -> tuple[PartsTable, ...]:
+    """A table for each call tree, with what each place takes of a step, or call, on both sides.
 
     Rows whose calls changed come first, then those whose time changed most; places too small to be
     tested stand in it without a verdict.
     """
-    tables = [_Tree(kind, pairs) for kind in _KINDS]
+    if not trials.pairs:
+        return ()
+    tables = [_Tree(kind, trials) for kind in _KINDS]
     tables = [tree for tree in tables if tree.paths]
     tested = [(tree, path) for tree in tables for path in (*tree.tested, None)]
     p_values = max_t_p_values([tree.differences(path) for tree, path in tested])
@@ -54,8 +57,11 @@ _Path = tuple[str, ...]
 class _Tree:
     """One call tree in all processes of all pairs; the path None stands for what is in no place."""
 
-    def __init__(self, kind: str, pairs: Sequence[Pair]) -> None:
+    def __init__(self, kind: str, trials: Trials) -> None:
+        pairs = trials.pairs
         self.kind = kind
+        self._unit = trials.plan.unit
+        self._calls_per_step = trials.plan.calls_per_step
         self._pairs = pairs
         self._before = [_by_path(pair.baseline, kind) for pair in pairs]
         self._after = [_by_path(pair.candidate, kind) for pair in pairs]
@@ -83,15 +89,33 @@ class _Tree:
         rows = [self._row(path, places) for path in self.paths]
         rest = self._judged(None, *self._rest(whole, rows), is_tested=True)
         rows = with_moves(rows, whole=whole, rest=rest, kind=_KINDS[self.kind], is_judged=True)
-        before_steps = _steps(pair.baseline for pair in self._pairs)
+        before_steps = self._steps(pair.baseline for pair in self._pairs)
+        rows.sort(key=lambda row: (not is_called_otherwise(row), -abs(row.own.grown)))
         return PartsTable(
             kind=_KINDS[self.kind],
-            rows=tuple(sorted(rows, key=lambda row: (not is_called_otherwise(row), -abs(row.own.grown)))),
-            whole=whole,
-            rest=rest,
-            steps=(before_steps, _steps(pair.candidate for pair in self._pairs)),
+            rows=tuple(self._of_a_call(row) for row in rows),
+            whole=self._scaled(whole),
+            rest=self._scaled(rest),
+            steps=(before_steps, self._steps(pair.candidate for pair in self._pairs)),
             with_warmup=False,
+            measured_unit=self._unit,
         )
+
+    def _steps(self, processes: Iterable[ProcessTurns]) -> int:
+        steps = sum(turn.steps for process in processes for turn in process.rounds)
+        return steps * self._calls_per_step
+
+    def _of_a_call(self, row: PartChange) -> PartChange:
+        """Of a function that is called many times a step, what one call takes."""
+        return replace(
+            row, own=self._scaled(row.own), calls=None if row.calls is None else self._scaled(row.calls)
+        )
+
+    def _scaled(self, change: Change) -> Change:
+        if change.before is None or change.after is None:
+            return change
+        calls = self._calls_per_step
+        return replace(change, before=change.before / calls, after=change.after / calls)
 
     def _rest(self, whole: Change, rows: Sequence[PartChange]) -> tuple[float, float]:
         return (
@@ -149,10 +173,6 @@ class _Tree:
             [nodes[path].calls if path in nodes else 0.0 for nodes in self._before],
             [nodes[path].calls if path in nodes else 0.0 for nodes in self._after],
         )
-
-
-def _steps(processes: Iterable[ProcessTurns]) -> int:
-    return sum(turn.steps for process in processes for turn in process.rounds)
 
 
 def _by_path(process: ProcessTurns, kind: str) -> Mapping[_Path, NodeFigures]:

@@ -63,7 +63,7 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
         comparability=comparability,
         doubt=doubt if doubt is Doubt.CONTROL else None,
         metrics=tuple(_metrics(trials, verdict, doubt)),
-        tables=find_changed_places(trials.pairs),
+        tables=find_changed_places(trials),
         trials=trials,
         look=look,
     )

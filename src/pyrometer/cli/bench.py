@@ -105,7 +105,7 @@ def _measure(chosen: Sequence[Benchmark], *, processes: int, threads: int | None
         folder=current_folder(),
         processes=processes,
         threads=threads,
-        chooser=random.Random(),  # noqa: S311 - an order, no secret
+        chooser=random.Random(),
         tell=line.show,
     )
     try:

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,14 +122,14 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
         folder=folder,
         program_folder=folder if command.script is None else (folder / command.script).resolve().parent,
         variables=variables,
-        **({} if interpreter is None else {"interpreter": interpreter}),
+        interpreter=interpreter,
     )
     return Contender(side=side, tree=None)
 
 
-def _interpreter(words: list[str]) -> str | None:
-    """Take the interpreter off the words, if they begin with one; None: our own."""
+def _interpreter(words: list[str]) -> str:
+    """Take the interpreter off the words, if they begin with one: our own, unless its path is given."""
     if words and _PYTHON.fullmatch(Path(words[0]).name):
         first = words.pop(0)
-        return first if os.sep in first else None
-    return None
+        return first if os.sep in first else sys.executable
+    return sys.executable

@@ -100,6 +100,7 @@ def side_of(
         program_folder=file.parent,
         variables=variables or {},
         interpreter=interpreter,
+        shown=(file.name, str(shown), benchmark_name),
     )
 
 

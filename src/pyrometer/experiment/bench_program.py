@@ -44,9 +44,9 @@ def main(arguments: list[str]) -> int:
     try:
         _do(arguments)
     except PyrometerError as error:
-        print(f"pyrometer: {error}", file=sys.stderr)  # noqa: T201 - a program of its own
+        print(f"pyrometer: {error}", file=sys.stderr)
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the benchmark's own, told without our frames
+    except Exception as error:
         _show(error)
         return 1
     return 0

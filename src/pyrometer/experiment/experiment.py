@@ -107,7 +107,7 @@ class Experiment:
         return Trials(
             pyrometer_version=__version__,
             started_at=self._started_at.isoformat(timespec="milliseconds"),
-            program=shlex.join(self._contenders[CANDIDATE].side.arguments),
+            program=shlex.join(self._contenders[CANDIDATE].side.program[1:]),
             baseline=self._told(BASELINE),
             candidate=self._told(CANDIDATE),
             plan=self.plan,

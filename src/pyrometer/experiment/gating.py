@@ -86,10 +86,11 @@ def _gate_counts(
 
 
 def _lane(metric: Metric, judgement: Judgement, experiment: Experiment, rule: Rule) -> GatedLane:
+    trials = experiment.trials()
     return GatedLane(
         metric=metric,
         judgement=judgement,
         max_slowdown=rule.max_slowdown,
-        trials=experiment.trials(),
-        tables=find_changed_places(experiment.pairs),
+        trials=trials,
+        tables=find_changed_places(trials),
     )

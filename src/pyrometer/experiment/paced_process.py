@@ -43,10 +43,14 @@ class Side:
     variables: Mapping[str, str] = field(default_factory=dict)
     """What is different in its environment."""
     interpreter: str = sys.executable
+    shown: tuple[str, ...] = ()
+    """Its name and argv, where they are not those of a script or module."""
 
     @property
     def program(self) -> tuple[str, ...]:
         """What the run is called, and its argv, as ``pyrometer run`` would write them down."""
+        if self.shown:
+            return self.shown
         if self.arguments[:1] == ("-m",):
             return (self.arguments[1], f"-m {self.arguments[1]}", *self.arguments[2:])
         script, *rest = self.arguments

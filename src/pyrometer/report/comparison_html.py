@@ -122,12 +122,11 @@ def _metrics_grid(comparison: Comparison) -> Block:
 
 
 def _parts_view(table: PartsTable) -> Block:
-    a_step = table.steps is not None
     names = [words.part_name(row, table.kind) for row in table.rows]
     presences = [row.presence for row in table.rows]
     calls = GridColumn(
         heading="calls",
-        spelled="calls a step" if a_step else "calls",
+        spelled="calls" if table.unit is None else f"calls a {table.unit}",
         unit="calls",
         values=[None if row.calls is None else _latest(row.calls) for row in table.rows],
         texts=[words.write_calls(row) for row in table.rows],
@@ -142,7 +141,7 @@ def _parts_view(table: PartsTable) -> Block:
     ]
     known = [column for column in columns if column.is_known]
     rest = f"{words.rest_name(table.kind)}: {_in_words(table.rest)}"
-    whole = f"{words.whole_name(table.kind, a_step=a_step)}: {_in_words(table.whole)}"
+    whole = f"{words.whole_name(table)}: {_in_words(table.whole)}"
     return view(
         table.kind.value,
         words.TABLE_TITLES[table.kind],

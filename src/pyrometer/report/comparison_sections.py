@@ -101,7 +101,7 @@ def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
         sentence
         for table in comparison.tables
         for row in outermost_called_otherwise(table)
-        if (sentence := words.describe_calls(row, table.kind, a_step=table.steps is not None))
+        if (sentence := words.describe_calls(row, table))
     ]
     yield from found[:_MOST_CALLED_OTHERWISE]
     left = len(found) - _MOST_CALLED_OTHERWISE
@@ -213,9 +213,9 @@ def build_parts(table: PartsTable, shape: Shape) -> Section:
     style = shape.style
     if table.kind is not PartsKind.PHASES or table.rest.before or table.rest.after:
         rows.append(_sum_row(words.rest_name(table.kind), table.rest, style, emphasis=Emphasis.FAINT))
-    name = words.whole_name(table.kind, a_step=table.steps is not None)
+    name = words.whole_name(table)
     rows.append(replace(_sum_row(name, table.whole, style, emphasis=Emphasis.STRONG), total=True))
-    calls = Column(heading="calls", spelled="calls a step" if table.steps is not None else "calls")
+    calls = Column(heading="calls", spelled="calls" if table.unit is None else f"calls a {table.unit}")
     made = Table(
         columns=(calls, *_columns()),
         rows=tuple(rows),

@@ -188,9 +188,12 @@ def path_name(row: PartChange, *, most: int = _MOST_STEPS_OF_A_PATH) -> str:
     return " > ".join((*(["…"] if place is not None else []), *reversed(names)))
 
 
-def whole_name(kind: PartsKind, *, a_step: bool) -> str:
+def whole_name(table: PartsTable) -> str:
     """What the parts of a table make up."""
-    return _WHOLES[kind] + (" a step" if kind is PartsKind.SCOPES and a_step else "")
+    if table.measured_unit is not None:
+        return f"{table.measured_unit} (median)"
+    a_step = table.kind is PartsKind.SCOPES and table.steps is not None
+    return _WHOLES[table.kind] + (" a step" if a_step else "")
 
 
 def rest_name(kind: PartsKind) -> str:
@@ -301,9 +304,9 @@ def describe_metric(one: MetricChange, style: Style) -> str:
     return f"{metric_name(one)}: {change.verdict.value}: {before} → {after} ({by}{interval})"
 
 
-def describe_calls(row: PartChange, kind: PartsKind, *, a_step: bool) -> str | None:
+def describe_calls(row: PartChange, table: PartsTable) -> str | None:
     """That a part is called more or less often, is new or has vanished; None where it is as before."""
-    name = f"{PART_NAMES[kind]} {short_name(part_name(row, kind))}"
+    name = f"{PART_NAMES[table.kind]} {short_name(part_name(row, table.kind))}"
     if not is_called_otherwise(row):
         return None
     if row.presence is not Presence.BOTH:
@@ -311,7 +314,7 @@ def describe_calls(row: PartChange, kind: PartsKind, *, a_step: bool) -> str | N
     calls = row.calls
     if calls is None or not calls.before or calls.after is None:
         return None
-    unit = "a step" if a_step else "in the run"
+    unit = "in the run" if table.unit is None else f"a {table.unit}"
     return (
         f"{name}: called {write_times(calls.after / calls.before)} as often "
         f"({_number(calls.before)} → {_number(calls.after)} {unit})"
@@ -353,6 +356,11 @@ def describe_basis(table: PartsTable) -> str:
     if table.steps is None:
         return "Own times over the whole run."
     before, after = table.steps
+    if table.measured_unit is not None:
+        return (
+            f"Own times a {table.measured_unit}: medians over turns side by side, of {before:,} + {after:,} "
+            f"{table.measured_unit}s."
+        )
     warmup = ", warm-up too" if table.with_warmup else ""
     window = " of the windows in which operators were looked at" if table.kind is PartsKind.OPERATORS else ""
     judged = ""

@@ -70,7 +70,7 @@ def _verdicts(lanes: Sequence[GatedLane]) -> Section:
     rows = tuple(_row(lane) for lane in lanes)
     sentences = tuple(f"{lane.verdict.value}: {words.describe_verdict(lane)}" for lane in lanes)
     return Section(
-        title=f"Gate of {words.short(trials.program)}",
+        title=f"Gate of {words.program_name(trials)}",
         blocks=(
             Lines(lines=sides),
             Table(columns=columns, rows=rows, names="metric", whole_names=True),
@@ -98,7 +98,7 @@ def _row(lane: GatedLane) -> Row:
 def _places(lane: GatedLane, style: Style, *, several: bool) -> Iterator[Section]:
     for table in lane.tables:
         section = build_parts(table, Shape(style=style, top=_SHOWN_ROWS))
-        title = f"{section.title}, a step"
+        title = f"{section.title}, a {lane.trials.plan.unit}"
         yield Section(title=f"{words.lane_name(lane)}: {title}" if several else title, blocks=section.blocks)
 
 

@@ -119,6 +119,11 @@ def describe_rule(lane: GatedLane) -> str:
     )
 
 
+def program_name(trials: Trials) -> str:
+    """What was run, as the user typed it."""
+    return short(trials.program)
+
+
 def describe_side(side: TrialSide) -> str:
     """A side in a line."""
     if side.commit is None:
@@ -179,24 +184,24 @@ def describe_places(lane: GatedLane) -> Iterator[str]:
     """The places that changed for sure, the most telling first."""
     changed = lane.changed
     for row in changed[:_MOST_NAMED]:
-        yield describe_place(row)
+        yield describe_place(row, lane.trials.plan.unit)
     if len(changed) > _MOST_NAMED:
         yield f"{len(changed) - _MOST_NAMED:,} more places changed: see the tables."
 
 
-def describe_place(row: PartChange) -> str:
+def describe_place(row: PartChange, unit: str) -> str:
     """One place that changed."""
     name = comparison_words.short_name(row.name)
     by = comparison_words.write_plain_signed(row.own.grown)
     if row.presence is not Presence.BOTH:
-        return f"{name} {'is new' if row.presence is Presence.NEW else 'has vanished'}: {by} a step"
+        return f"{name} {'is new' if row.presence is Presence.NEW else 'has vanished'}: {by} a {unit}"
     if is_called_otherwise(row):
-        return f"{name} is called {comparison_words.write_calls(row)}: {by} a step"
+        return f"{name} is called {comparison_words.write_calls(row)}: {by} a {unit}"
     moved = (
         f", moved from {comparison_words.short_name(row.moved.name)}" if row.moved and row.moved.name else ""
     )
     word = "slower" if row.own.verdict is Verdict.SLOWER else "faster"
-    return f"{name} is {word}: {by} a step ({100 * (row.own.relative or 0):+.0f} %){moved}"
+    return f"{name} is {word}: {by} a {unit} ({100 * (row.own.relative or 0):+.0f} %){moved}"
 
 
 def headline(verdict: GateVerdict) -> str:

@@ -109,7 +109,7 @@ class Metric(StrEnum):
     """Of the steps' time, in which the program waited for data."""
     PROFILED = "profiled"
     """The whole profiled time: of programs without steps."""
-    FIRST_TOKEN = "first token"  # noqa: S105 - a word of a text, no password
+    FIRST_TOKEN = "first token"
     GENERATED_PER_SECOND = "generated tokens per second"
     FORWARD_CALLS = "forward calls"
     BACKWARD_PASSES = "backward passes"
@@ -204,6 +204,13 @@ class PartsTable:
     steps: tuple[int, int] | None
     """Over how many steps figures are, on both sides, all runs of it together; None: over the whole run."""
     with_warmup: bool
+    measured_unit: str | None = None
+    """``step``, ``call`` or ``program``, where it was measured by turns: of what its figures are medians."""
+
+    @property
+    def unit(self) -> str | None:
+        """Of what the figures are; None: of the whole run."""
+        return self.measured_unit or (None if self.steps is None else "step")
 
     @property
     def explained(self) -> float:
