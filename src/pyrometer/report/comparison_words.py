@@ -75,7 +75,7 @@ _MISSING = {
     Part.STEPS: ("steps of PyTorch", None),
     Part.MODULES: ("modules", None),
     Part.SCOPES: ("scopes", None),
-    Part.OPERATORS: ("operators", "record them with: pyrometer run --operators"),
+    Part.OPERATORS: ("operators", "record them with: pyrometer run --ops"),
     Part.SAMPLES: ("stack samples, so that there are no functions and no flame graph", None),
 }
 
