@@ -79,7 +79,7 @@ class Samples:
     def __getitem__(self, index: int) -> Any:
         import torch
 
-        value = torch.tensor([float(index), torch.rand(()).item(), random.random()])  # noqa: S311
+        value = torch.tensor([float(index), torch.rand(()).item(), random.random()])
         return value if self.transform is None else self.transform(value)
 
 

@@ -12,7 +12,7 @@ import os
 import sys
 
 # First: importing a package sets its name here, and `report` below is to be the function.
-import pyrometer.report
+import pyrometer.report  # noqa: F401
 from pyrometer._version import __version__
 from pyrometer.capture.decorator import profiled
 from pyrometer.capture.marks import phase, step

@@ -324,13 +324,13 @@ class Session:
             counting.stop()
             recording.stop()
             self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the run could not be kept: {describe(error)}")
             return
         for path in self._outputs:
             try:
                 write_run(self._run, path)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - likewise, and the report can still be shown
                 say(f"the run could not be kept: {describe(error)}")
             else:
                 self._written = (*self._written, path)
@@ -340,7 +340,7 @@ class Session:
             wanted = self._report_options is not None or self._baseline is not None
             if self._run is not None and (wanted or (self._history and self._written)):
                 self._report(self._run)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the report could not be shown: {describe(error)}")
         if not self._quiet:
             for path in self._written:
@@ -356,7 +356,7 @@ class Session:
                 say("no trace: the program did not use PyTorch")
                 return
             write_trace(pieces, path)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the trace could not be written: {describe(error)}")
         else:
             if not self._quiet:
@@ -529,7 +529,7 @@ def _end_paced(
         known = msgspec.structs.replace(_this_program(with_code=True), name=name, argv=tuple(argv))
         facts = begin_run(known, started_at)
         write_run(record_run(facts, outcome=_FINISHED), path)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
         say(f"the run could not be kept: {describe(error)}")
 
 
@@ -566,7 +566,7 @@ def profile_by_environment() -> None:
         output = default_run_path(current_folder(), program.name, started_at, os.getpid())
         session = Session(begin_run(program, started_at), output=output)
         session.start()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - an environment variable must not break a program
         say(f"PYROMETER=1: the program runs unprofiled: {describe(error)}")
     else:
         _active = session

@@ -16,7 +16,7 @@ import pytest
 from pyrometer.capture import checksums
 from pyrometer.capture.checksums import UncheckableError, checksum
 
-Point = namedtuple("Point", "x y")
+Point = namedtuple("Point", "x y")  # noqa: PYI024 - as programs of others have them
 
 
 class Color(Enum):

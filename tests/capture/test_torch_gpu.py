@@ -62,7 +62,7 @@ class Cuda:
     def get_device_name(self, device: int) -> str:
         return f"GPU {device}"
 
-    def Event(self, *, enable_timing: bool) -> Event:
+    def Event(self, *, enable_timing: bool) -> Event:  # noqa: N802 - torch's name
         assert enable_timing
         self.events += 1
         return Event(self)

@@ -41,7 +41,7 @@ class Inputs:
     values: Any
 
 
-Pair = namedtuple("Pair", ["values", "labels"])
+Pair = namedtuple("Pair", ["values", "labels"])  # noqa: PYI024 - a batch as programs have them
 
 
 def batches() -> dict[str, tuple[Any, tuple[int | None, int | None]]]:

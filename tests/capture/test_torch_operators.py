@@ -229,7 +229,7 @@ def test_opening_and_closing_a_window_is_in_no_figure_of_the_program(monkeypatch
     import time
 
     # Which the first optimizer would import else, inside the scope.
-    import torch._dynamo
+    import torch._dynamo  # noqa: F401
 
     from pyrometer import session
     from pyrometer.capture.torch_kineto import KinetoSession

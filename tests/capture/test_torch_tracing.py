@@ -101,7 +101,7 @@ def test_a_compiled_model_can_still_be_copied_and_pickled(wrap: Wrap) -> None:
     def program() -> Any:
         inner = torch.nn.Linear(8, 4)
         model = copy.deepcopy(compiled(inner))
-        again = pickle.loads(pickle.dumps(inner))
+        again = pickle.loads(pickle.dumps(inner))  # noqa: S301 - our own
         return torch.stack([model(torch.ones(8)).sum(), again(torch.ones(8)).sum()])
 
     same_with_and_without(program, wrap)

@@ -71,7 +71,7 @@ def exceptions() -> None:
 def made_and_forgotten() -> None:
     for number in range(20):
         space: dict[str, Any] = {}
-        exec(f"def made_{number}():\n    return [{number} for _ in range(30)]", space)
+        exec(f"def made_{number}():\n    return [{number} for _ in range(30)]", space)  # noqa: S102
         if space[f"made_{number}"]() != [number] * 30:
             wrong.append("made functions")
     gc.collect(0)

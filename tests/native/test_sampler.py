@@ -126,7 +126,7 @@ def is_status(number: int) -> bool:
 def made_of(source: str, file: str = "<made>", **names: Any) -> dict[str, Any]:
     """What this source defines."""
     space = {**names}
-    exec(compile(source, file, "exec"), space)
+    exec(compile(source, file, "exec"), space)  # noqa: S102 - functions that no file has
     return space
 
 
@@ -136,7 +136,7 @@ def made_of(source: str, file: str = "<made>", **names: Any) -> dict[str, Any]:
 def test_a_stack_is_read_as_the_interpreter_tells_it(sampler: Any) -> None:
     class Deeper:
         def method(self) -> tuple[Any, Any]:
-            look = lambda: (sampler.own_stack(), traceback.extract_stack())
+            look = lambda: (sampler.own_stack(), traceback.extract_stack())  # noqa: E731 - a name of its own
             return look()  # type: ignore[no-untyped-call]
 
     def generator() -> Iterator[tuple[Any, Any]]:

@@ -238,7 +238,7 @@ def test_a_forked_child_can_stop_start_and_count_for_itself(watched: Watched) ->
         os._exit(0)
 
     watched.phased("data", step)()
-    assert eval(os.read(read, 1_000)) == ({"loss": 4}, {("loss",): 4})
+    assert eval(os.read(read, 1_000)) == ({"loss": 4}, {("loss",): 4})  # noqa: S307 - our own bytes
     assert watched.taken() == {"data": 1}
     os.close(read)
     os.close(write)

@@ -63,7 +63,7 @@ def damage_many(*, seeds: range) -> tuple[int, int]:
     originals.append(encode_run(make_run(strand, torch=make_torch_run(), samples=make_samples())))
     still_runs = 0
     for seed in seeds:
-        chance = random.Random(seed)  # noqa: S311 (a failure is to be made again from its seed)
+        chance = random.Random(seed)
         still_runs += assert_gives_a_run_or_one_clear_line(damage(originals[seed % len(originals)], chance))
     return still_runs, len(seeds) - still_runs
 

@@ -19,7 +19,7 @@ def describe_current_thread() -> tuple[int, str, Any]:
     """
     thread_id = threading.get_ident()
     # current_thread() would register a dummy for a foreign thread: a change the program can see.
-    thread = threading._active.get(thread_id)  # type: ignore[attr-defined]
+    thread = threading._active.get(thread_id)  # type: ignore[attr-defined]  # noqa: SLF001
     if thread is None:
         return thread_id, f"thread {thread_id}", None
     # Not .name, a function of the library's: inside code that torch compiles, it would be compiled too.

@@ -157,7 +157,7 @@ class Watch(LoopFollower):
         thread.phase = phase
         return now_ns
 
-    def enter(self, phase: int, hold: bool = False) -> int:
+    def enter(self, phase: int, hold: bool = False) -> int:  # noqa: FBT001, FBT002 - as in C
         """Enter a phase on the calling thread; what it returns is for ``leave()``.
 
         While it is held, phases found by the functions called do not take over.
@@ -211,14 +211,14 @@ class Watch(LoopFollower):
 
     # What is wrapped.
 
-    def phased(
+    def phased(  # noqa: PLR0917 - as in C
         self,
         function: Callable[..., Any],
         phase: int,
         keeps: int,
         begun: Callable[[Any], object] | None,
         ended: Callable[[Any, Any, int, bool], object] | None,
-        event: int = 0,
+        event: int = 0,  # noqa: ARG002 - what the core needs to follow the loop by itself
     ) -> Phased:
         """The function, a phase while it runs, but for the phases that ``keeps`` has as bits."""
         self._check_phase(phase)
@@ -245,7 +245,7 @@ class Watch(LoopFollower):
         began_ns = self._recorder._clock()
         try:
             return callback(*told)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told, and never the program's
             self._note_failure(error)
         finally:
             self.hook_ns += self._recorder._clock() - began_ns
@@ -285,7 +285,7 @@ class Watch(LoopFollower):
         if self._tensor_type is not None and isinstance(value, self._tensor_type):
             try:
                 self._mark_tensor(thread, modules, value)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - told, and never the program's
                 self._note_failure(error)
         elif levels and isinstance(value, (tuple, list, dict)):
             parts = list(value.values() if isinstance(value, dict) else value)

@@ -321,6 +321,6 @@ class ModuleCall(Wrapper):
     def _ask(self, question: Callable[[], Any]) -> Any:
         try:
             return question()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - told, and never the program's
             self._watch._note_failure(error)
             return None

@@ -28,7 +28,7 @@ class _Launch:
         self._failed = False
         try:
             self._prepare()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program runs whatever happens to us
             self._give_up(error)
         finally:
             os.environ.pop(_LAUNCH, None)
@@ -41,7 +41,7 @@ class _Launch:
         began_ns = time.perf_counter_ns()
         try:
             self._start_launched(**self._options, began_ns=began_ns - self._prepared_ns)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program runs whatever happens to us
             self._give_up(error)
 
     def _prepare(self) -> None:
@@ -108,6 +108,6 @@ if _LAUNCH in os.environ:
     sys.modules.pop("sitecustomize", None)
     try:
         # The program's own. Without one the error goes to `site`, which expects it and says nothing.
-        import sitecustomize as _  # type: ignore[import-not-found]
+        import sitecustomize as _  # type: ignore[import-not-found]  # noqa: F401
     finally:
         _launch.start()

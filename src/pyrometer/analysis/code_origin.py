@@ -70,6 +70,6 @@ def _joined(folder: str, script: str) -> str:
 
 def _after(pattern: re.Pattern[str], file: str) -> str | None:
     found = None
-    for found in pattern.finditer(file):
+    for found in pattern.finditer(file):  # noqa: B007 - the last one counts
         pass
     return None if found is None else file[found.end() :]

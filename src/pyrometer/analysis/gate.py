@@ -39,7 +39,7 @@ LOOKS = (Look(pairs=10, alpha=0.002), Look(pairs=20, alpha=0.003), Look(pairs=40
 class Verdict(StrEnum):
     """What the gate says."""
 
-    PASS = "PASS"
+    PASS = "PASS"  # noqa: S105 - a verdict, no password
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     REFUSED = "REFUSED"

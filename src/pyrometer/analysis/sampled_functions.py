@@ -169,7 +169,7 @@ def _function(
     rank: int, summed: _Summed, places: CodePlaces, modules: dict[Function, str], measure: Measure
 ) -> SampledFunction:
     function = summed.key
-    assert isinstance(function, Function)
+    assert isinstance(function, Function)  # noqa: S101 - for mypy: keys are what was asked for
     origin = places.origin(function.file)
     return SampledFunction(
         rank=rank,
@@ -188,7 +188,7 @@ def _function(
 
 
 def _line(rank: int, summed: _Summed, modules: dict[Function, str], measure: Measure) -> SampledLine:
-    assert isinstance(summed.key, tuple)
+    assert isinstance(summed.key, tuple)  # noqa: S101 - for mypy: keys are what was asked for
     function, line = summed.key
     return SampledLine(
         rank=rank,

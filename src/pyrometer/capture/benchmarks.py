@@ -207,7 +207,7 @@ def _label(value: Any) -> str | None:
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except Exception:
+    except Exception:  # noqa: BLE001 - the user's own __repr__, in a message about another mistake
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:79]}…"
 

@@ -123,7 +123,7 @@ class Checkpoints:
                     self._terminated()
                 elif event == b"":
                     self._save_once()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - nothing of ours may end in the program's stderr
             note_failure("checkpoints", "no more checkpoints", error)
         finally:
             self._ended.release()
@@ -163,7 +163,7 @@ class Checkpoints:
         try:
             with self._own_work:
                 self._save()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a full disk must not end the program
             note_failure("checkpoints", "a checkpoint was not written", error)
         self.cost_ns += time.perf_counter_ns() - began_ns
         self._pause_s = pause_s(self._interval_s, saving_s=time.thread_time() - ran_s)

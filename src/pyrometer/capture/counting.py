@@ -71,5 +71,5 @@ def _try(doing: str, *actions: Callable[[], None]) -> None:
     for action in actions:
         try:
             action()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             note_failure("counters", doing, error)

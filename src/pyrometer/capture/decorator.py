@@ -120,7 +120,7 @@ def _profiled_async_generator(function: Callable[..., AsyncGenerator[Any, Any]],
                     except GeneratorExit:
                         await inner.aclose()
                         raise
-                    except BaseException as error:
+                    except BaseException as error:  # noqa: BLE001 - whatever is thrown in is the inner's to catch
                         item = await inner.athrow(error)
                     else:
                         item = await inner.asend(sent)

@@ -93,7 +93,7 @@ class GarbageWatch:
             gc.callbacks.extend(self._callbacks)
             self._begin_counting()
             self._running = True
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             note_failure("garbage", "collections are not seen", error)
 
     def stop(self) -> None:
@@ -300,7 +300,7 @@ def _callbacks(
     told: dict[str, dict[str, int]] = {}
     times: Iterable[int] = iter(clock_ns, None)
     found = map(itemgetter(*_UNKNOWN), map(told.pop, repeat("stop"), repeat(_UNKNOWN)))
-    ends = zip(times, iter(threading.get_ident, None), found)
+    ends = zip(times, iter(threading.get_ident, None), found)  # noqa: B905 - all of them are endless
     moments = type(
         "Moments",
         (),

@@ -175,12 +175,12 @@ class CountedThreads:
         if original is not None:
             ours = call_before(self._begin, original)
             self._replaced = original, ours
-            threading.Thread._bootstrap_inner = ours  # type: ignore[attr-defined]
+            threading.Thread._bootstrap_inner = ours  # type: ignore[attr-defined]  # noqa: SLF001
 
     def remove(self) -> None:
         """Look out for threads no more; what was counted stays."""
         if self._replaced is not None and threading.Thread.__dict__["_bootstrap_inner"] is self._replaced[1]:
-            threading.Thread._bootstrap_inner = self._replaced[0]  # type: ignore[attr-defined]
+            threading.Thread._bootstrap_inner = self._replaced[0]  # type: ignore[attr-defined]  # noqa: SLF001
         self._replaced = None
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class CountedThreads:
                     note_loss(
                         "counters", f"a thread beside {_MOST_THREADS_OPEN} others is not shown by itself"
                     )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a thread must start whatever happens to us
             note_failure("counters", "a thread was not counted by itself", error)
 
     def _settle_ended(self) -> None:

@@ -16,7 +16,7 @@ from pyrometer.capture.patches import Patches
 
 ModuleCallback = Callable[[ModuleType], None]
 
-_import_system: Any = importlib._bootstrap
+_import_system: Any = importlib._bootstrap  # noqa: SLF001 - there is no other way
 _EXECUTES = "_call_with_frames_removed"
 
 _waiting: dict[str, list[ModuleCallback]] = {}
@@ -30,7 +30,7 @@ def when_imported(name: str, callback: ModuleCallback) -> Callable[[], None]:
     what makes it wait no longer.
     """
     if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
-        _import_system._lock_unlock_module(name)
+        _import_system._lock_unlock_module(name)  # noqa: SLF001 - what an import of it would do
     if (module := sys.modules.get(name)) is not None:
         _call(callback, module)
         return lambda: None
@@ -68,7 +68,7 @@ def _executed(name: str) -> None:
 def _call(callback: ModuleCallback, module: ModuleType) -> None:
     try:
         callback(module)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the program's import is not ours to break
         note_failure("imports", f"what was to follow the import of {module.__name__} failed", error)
 
 

@@ -84,7 +84,7 @@ def open_line(*, wanted: bool | None, quiet: bool) -> "LiveLine | None":
             environment=os.environ,
         )
         return None if style is None else LiveLine(style)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever stands in for a stream, the program runs
         note_failure("live line", "not shown", error)
         return None
 
@@ -143,7 +143,7 @@ class LiveLine:
         if self._clock_ns() >= self._due_ns:
             try:
                 self._show(progress())
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a step of the program's is not ours to end
                 note_failure("live line", "not shown any more", error)
                 self.close()
 

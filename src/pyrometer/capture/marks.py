@@ -38,7 +38,7 @@ class _Phases(threading.local):
 _here = _Phases()
 
 
-class phase:
+class phase:  # noqa: N801 - used as a word, `with phase("augment"):`, like `contextlib.suppress`.
     """The code inside is this phase of the step, whatever torch is asked to do in it.
 
     One of the names found without a word (``data``, ``forward``, …) counts there. Without a
@@ -59,7 +59,7 @@ class phase:
         if watch is not None:
             try:
                 token = watch.enter_phase(self._name)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
                 note_failure("torch", "a phase that the program named is not seen", error)
         entered = _Entered(token)
         _here.phases.append(entered)
@@ -83,11 +83,11 @@ class phase:
         if watch is not None and token != _NOT_WATCHED:
             try:
                 watch.leave_phase(token)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
                 note_failure("torch", "the end of a phase that the program named is not seen", error)
 
 
-class step:
+class step:  # noqa: N801 - likewise, `with step():`.
     """The code inside is one step. From the first on, steps are only what the program marks so.
 
     ``samples`` says how many were worked on, where neither a loader nor a model's input shows it.
@@ -108,7 +108,7 @@ class step:
         if watch is not None:
             try:
                 watch.mark_begun(self._name, self._samples)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
                 note_failure("torch", "a step that the program marked is not seen", error)
 
     def __exit__(
@@ -118,7 +118,7 @@ class step:
         if watch is not None:
             try:
                 watch.mark_ended()
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - likewise
                 note_failure("torch", "a step that the program marked is not seen", failure)
 
 

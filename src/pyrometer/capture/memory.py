@@ -89,7 +89,7 @@ class MemorySeries:
         points = tuple(self._points)
         try:
             peak_bytes = self._read_peak_bytes()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the rest of the run is still worth having
             note_failure("memory", "the peak was not read", error)
             peak_bytes = 0
         # The system counts in steps of its own, and may lag behind what it just said.
@@ -111,7 +111,7 @@ class MemorySeries:
             if len(self._points) >= MAX_POINTS:
                 self._thin_out()
             self._due_ns = now_ns + self._interval_ns
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program knows nothing of us
             self._due_ns = now_ns + self._interval_ns
             note_failure("memory", "resident memory was not read", error)
         finally:

@@ -118,7 +118,9 @@ class OperatorWalk:
         self._has_more = has_shapes or has_devices
 
     # One function with its own names, because a call takes as long as most of what is done here.
-    def walk(self, events: Sequence[Any], pause: Callable[[], object] | None = None) -> None:
+    def walk(  # noqa: C901, PLR0912, PLR0915
+        self, events: Sequence[Any], pause: Callable[[], object] | None = None
+    ) -> None:
         """Take in all events of the window; ``pause`` is called every now and then."""
         operator_named, forward_origins = self.operators.get, self._forward_origins
         has_devices, has_more = self._has_devices, self._has_more

@@ -105,7 +105,7 @@ def reset() -> None:
     if watch is not None:
         try:
             watch.reset()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             note_failure("torch", "what was seen may not be forgotten", error)
 
 
@@ -164,11 +164,11 @@ def _leave_torch() -> None:
     if watch is not None and watch.running:
         try:
             watch.stop()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             note_failure("torch", "what was replaced may not be put back", error)
 
 
-class profile:
+class profile:  # noqa: N801 - used as a word, `with profile():`, like `contextlib.suppress`.
     """Switches recording on for a stretch of the program; stretches nest, and their times add up.
 
     Nothing is written or printed: ask ``results()`` or ``report()``.

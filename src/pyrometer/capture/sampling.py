@@ -153,7 +153,7 @@ class Sampling:
 
     def _learn_names(self, thread_ids: Sequence[int]) -> None:
         # current_thread() and the like would register a dummy for a foreign thread.
-        alive = dict(threading._active)  # type: ignore[attr-defined]
+        alive = dict(threading._active)  # type: ignore[attr-defined]  # noqa: SLF001
         for number, thread_id in enumerate(thread_ids):
             if number not in self._names or self._names[number].endswith(_ENDED):
                 name = getattr(alive.get(thread_id), "_name", None)
@@ -191,7 +191,7 @@ def _processor_shares(snapshot: _Snapshot) -> list[float]:
 def native_instructions() -> bytes:
     """For each instruction of the interpreter, whether it runs code that is not Python's."""
     # With the ones that instructions turn into as they run; there is no public list of them.
-    numbers: Mapping[str, int] = dis._all_opmap  # type: ignore[attr-defined]
+    numbers: Mapping[str, int] = dis._all_opmap  # type: ignore[attr-defined]  # noqa: SLF001
     native = bytearray(256)
     for name, number in numbers.items():
         called = name in _CALLS or name.startswith(("CALL_", "PRECALL_"))
@@ -261,7 +261,7 @@ def begin(scopes: Recorder) -> None:
             if active is None:
                 active = Sampling(scopes, samples_per_s, native=names_native)
             active.start()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the program runs whatever happens to us
         note_failure("sampler", "no stacks are sampled", error)
 
 

@@ -30,7 +30,7 @@ class StepFinders:
             thread_id = threading.get_ident()
             ended = {thread_id} & self._finders.keys()
             if len(self._finders) >= _MAX_FINDERS:
-                ended |= self._finders.keys() - sys._current_frames().keys()
+                ended |= self._finders.keys() - sys._current_frames().keys()  # noqa: SLF001
             self._end(ended)
             finder = self._here.finder = self._finders[thread_id] = self._make()
         return finder
@@ -49,5 +49,5 @@ class StepFinders:
         for thread_id in list(thread_ids):
             try:
                 self._finders.pop(thread_id).end()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - its thread may be at work meanwhile
                 self._failed(error)

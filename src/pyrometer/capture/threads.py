@@ -78,7 +78,7 @@ class ThreadHooks:
             return False
         self._executors_hooked = True
         # The one place that all work of a pool goes through.
-        item = module._WorkItem
+        item = module._WorkItem  # noqa: SLF001
         self._replace(item, "__init__", self._on_submit)
         self._replace(item, "run", self._on_run)
         return True
@@ -94,13 +94,13 @@ class ThreadHooks:
             position = self._recorder.position()
             if position is not None:
                 thread.__dict__[POSITION_ATTRIBUTE] = position
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a thread must start whatever happens to us
             note_failure("threads", "a thread does not hang under the scope that started it", error)
 
     def _on_submit(self, item: Any, *_: Any) -> None:
         try:
             item.__dict__[POSITION_ATTRIBUTE] = self._recorder.position()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - work must be submitted whatever happens to us
             note_failure("threads", "work does not hang under the scope that submitted it", error)
 
     def _on_run(self, item: Any, *_: Any) -> None:
@@ -117,5 +117,5 @@ class ThreadHooks:
                 return
             threading.current_thread().__dict__.pop(POSITION_ATTRIBUTE, None)
             self._local.entered = self._recorder.enter_position(item.__dict__[POSITION_ATTRIBUTE])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - work must run whatever happens to us
             note_failure("threads", "work does not hang under the scope that submitted it", error)

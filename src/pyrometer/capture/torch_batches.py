@@ -34,7 +34,7 @@ def batch_size(batch: Any) -> tuple[int | None, int | None]:
             return _size(shape, first.dtype, is_named=kind is dict)
         array, is_named = _first_array(batch, _MOST_LEVELS)
         return (None, None) if array is None else _size(*_shape_and_type(array), is_named=is_named)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the program's own containers may do anything
         note_failure("data loading", "the size of a batch could not be told", error)
         return None, None
 
@@ -117,7 +117,7 @@ def _is_plain_tensor(value: Any) -> bool:
     """Whether reading its shape is seen by torch alone, and by no class or mode of the program's."""
     torch = sys.modules.get("torch")
     return (
-        torch is not None and type(value) is torch.Tensor and not torch._C._is_torch_function_mode_enabled()
+        torch is not None and type(value) is torch.Tensor and not torch._C._is_torch_function_mode_enabled()  # noqa: SLF001
     )
 
 
@@ -125,5 +125,5 @@ def _shape_and_type(array: Any) -> tuple[Any, Any]:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(array, torch.Tensor) or _is_plain_tensor(array):
         return array.shape, array.dtype
-    with torch._C.DisableTorchFunction():
+    with torch._C.DisableTorchFunction():  # noqa: SLF001
         return array.shape, array.dtype

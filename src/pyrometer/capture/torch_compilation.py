@@ -181,16 +181,16 @@ class CompilationWatch:
             for owner, name, theirs in self._patches:
                 if self._patches.is_installed(owner, name):
                     _show_through(vars(owner)[name], theirs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program compiles all the same
             note_failure("torch.compile", "compiled code may break at our functions", error)
 
     def _guards_built(self, manager: Any, code: Any) -> None:
         eval_frame = importlib.import_module("torch._dynamo.eval_frame")
         try:
-            if eval_frame._debug_get_cache_entry_list(code):
+            if eval_frame._debug_get_cache_entry_list(code):  # noqa: SLF001 - there is no other way to ask
                 self._recompilations += 1
             guarded = _ids_guarded(str(manager.guard_manager))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what cannot be checked stays off
             note_failure("torch.compile", "the guards of compiled code could not be read", error)
             guarded = None
         for owner, name, theirs in self._patches:
@@ -236,13 +236,13 @@ def _undisturbed(work: Callable[[], None]) -> None:
     with Uncompiled():
         try:
             work()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program compiles all the same
             note_failure("torch.compile", "a compilation was not seen", error)
 
 
 def unseen_by_dynamo(function: _Function) -> _Function:
     """A hook of ours that Dynamo takes for one that does nothing, where it compiles the call of it."""
-    function._torchdynamo_inline = _do_nothing  # type: ignore[attr-defined]
+    function._torchdynamo_inline = _do_nothing  # type: ignore[attr-defined]  # noqa: SLF001 - Dynamo's own mark
     return function
 
 
@@ -270,10 +270,10 @@ def _ids_guarded(guards: str) -> set[int]:
 
 def _show_through(ours: Any, theirs: Any) -> None:
     if isinstance(ours, FunctionType):
-        ours._torchdynamo_inline = theirs  # type: ignore[attr-defined]
+        ours._torchdynamo_inline = theirs  # type: ignore[attr-defined]  # noqa: SLF001 - Dynamo's own mark
         return
     builder = importlib.import_module("torch._dynamo.variables.builder")
-    dispatch = builder.VariableBuilder._type_dispatch()
+    dispatch = builder.VariableBuilder._type_dispatch()  # noqa: SLF001 - it takes no other types
     dispatch.setdefault(type(ours), _build_variable)
 
 

@@ -55,7 +55,7 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
     clipping = sys.modules["torch.nn.utils.clip_grad"]
     places = [
         ("data", loading.DataLoader, "__iter__", told.fetch_begun, told.loader_started, _NO_EVENT),
-        ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched, _FETCH),
+        ("data", loading._BaseDataLoaderIter, "__next__", told.fetch_begun, told.fetched, _FETCH),  # noqa: SLF001
         ("backward", torch.autograd, "backward", None, told.backward_ended, _BACKWARD),
         ("backward", torch.autograd, "grad", None, told.backward_ended, _BACKWARD),
         ("clearing", torch.optim.Optimizer, "zero_grad", None, None, _NO_EVENT),
@@ -76,7 +76,7 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
                 told_too = _tell_gpu(told.gpu, phase, *told_too)
             ours = watch.phased(theirs, PHASE_NUMBERS[phase], kept_by(phase), *told_too, event)
             patches.replace(owner, name, ours)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the other phases are still worth having
             note_failure("torch", f"{phase} is not seen in {name}", error)
     call = watch.module_call(
         vars(torch.nn.Module)["__call__"],
@@ -86,7 +86,7 @@ def replace_functions(patches: Patches, watch: Watch, told: "TorchWatch", torch:
         root_ended=told.root_ended,
         measure=told.names.measure,
         tracks_gradients=torch.is_grad_enabled,
-        sequence_number=torch._C._autograd._get_sequence_nr,
+        sequence_number=torch._C._autograd._get_sequence_nr,  # noqa: SLF001
     )
     patches.replace(torch.nn.Module, "__call__", call)
 

@@ -91,7 +91,7 @@ class GpuWatch:
         try:
             with self._lock:
                 work()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
             self._failed = True
             note_failure("gpu", "the GPU is no longer watched", error)
 
@@ -187,7 +187,7 @@ class GpuWatch:
         try:
             self._utilisations_sum += self._cuda.utilization(self._device)
             self._utilisations += 1
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - NVML is a library that may be absent or refuse
             self._utilisation_due_ns = None
             note_failure("gpu", "utilisation was not read", error)
 

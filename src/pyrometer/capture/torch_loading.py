@@ -61,17 +61,17 @@ class LoaderWatch:
     def install(self, patches: _Patches) -> None:
         """Hook into ``torch.utils.data``, which the program has imported."""
         dataloader = sys.modules["torch.utils.data.dataloader"]
-        worker, fetch = dataloader._utils.worker, dataloader._utils.fetch
-        several = dataloader._MultiProcessingDataLoaderIter
+        worker, fetch = dataloader._utils.worker, dataloader._utils.fetch  # noqa: SLF001
+        several = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001
 
         def hook(owner: Any, name: str, before: Any, *, sparing: bool = False) -> None:
             patches.replace(owner, name, call_before(before, vars(owner)[name], sparing=sparing))
 
-        hook(dataloader._BaseDataLoaderIter, "__init__", self._iterator_made)
+        hook(dataloader._BaseDataLoaderIter, "__init__", self._iterator_made)  # noqa: SLF001
         hook(several, "_reset", self._iterator_reset)
         for name in FETCHERS:
             hook(getattr(fetch, name), "fetch", fetch_begins, sparing=True)
-        loop = timed_worker_loop(worker._worker_loop, self._timings_being_shared)
+        loop = timed_worker_loop(worker._worker_loop, self._timings_being_shared)  # noqa: SLF001
         patches.replace(worker, "_worker_loop", loop)
 
     def started(self, iterator: object, duration_ns: int) -> None:
@@ -87,7 +87,7 @@ class LoaderWatch:
         worker_ns = None
         try:
             worker_ns = self._account(iterator, now_ns, wait_ns, counted=counted)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - torch's loader may look different one day
             note_failure(COLLECTOR, "a batch is not accounted for", error)
         return Fetched(*batch_size(batch), worker_ns)
 
@@ -150,7 +150,7 @@ class LoaderWatch:
             iteration = iterator.__dict__[ATTRIBUTE] = _Iteration()
         if iteration.groups is not self._groups:
             iteration.groups = self._groups
-            iteration.group = self._group(iterator._dataset, iterator._num_workers)
+            iteration.group = self._group(iterator._dataset, iterator._num_workers)  # noqa: SLF001
             # One that was begun before a reset, and has given nothing yet, is still to be seen.
             iteration.group.iterators += iteration.began_ns != 0
         return iteration
@@ -200,7 +200,7 @@ class LoaderWatch:
         for known in reversed(self._iterators_being_made()):
             iterator = known()
             workers = None if iterator is None else iterator.__dict__.get("_workers")
-            if workers is not None and len(workers) < iterator._num_workers:
+            if workers is not None and len(workers) < iterator._num_workers:  # noqa: SLF001
                 return self._iteration(iterator).timings
         return None
 
@@ -230,7 +230,7 @@ class _Iteration:
     def fetch_times(self, iterator: Any) -> FetchTimes | None:
         """Of an iterator that works in the program's own process."""
         if self._times is None:
-            self._times = iterator._dataset_fetcher.__dict__.get(ATTRIBUTE)
+            self._times = iterator._dataset_fetcher.__dict__.get(ATTRIBUTE)  # noqa: SLF001
         return self._times
 
     def received(self, iterator: Any) -> Timing | None:
@@ -239,17 +239,17 @@ class _Iteration:
         if timings is None:
             return None
         if getattr(iterator, "_in_order", True):
-            return timings.read(iterator._rcvd_idx - 1)
+            return timings.read(iterator._rcvd_idx - 1)  # noqa: SLF001
         # Out of order, torch does not say which one it was: one that was under way and is no more.
-        under_way = set(iterator._task_info)
-        gone = (self._known | set(range(self._sent, iterator._send_idx))) - under_way
-        self._known, self._sent = under_way, iterator._send_idx
+        under_way = set(iterator._task_info)  # noqa: SLF001
+        gone = (self._known | set(range(self._sent, iterator._send_idx))) - under_way  # noqa: SLF001
+        self._known, self._sent = under_way, iterator._send_idx  # noqa: SLF001
         return next((timing for index in gone if (timing := timings.read(index)) is not None), None)
 
     def finished_others(self, iterator: Any, made_in: int, at_ns: int) -> int:
         """How many batches of the round, not received yet, were finished at that time."""
         timings = self.timings
-        return 0 if timings is None else timings.count_done(iterator._task_info, made_in, at_ns)
+        return 0 if timings is None else timings.count_done(iterator._task_info, made_in, at_ns)  # noqa: SLF001
 
 
 class _Group:

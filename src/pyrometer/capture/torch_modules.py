@@ -200,7 +200,7 @@ class _Facts:
 
 def is_loss(module: Any) -> bool:
     """Whether a module called by itself is the loss: torch's own, or one that is named so."""
-    losses = sys.modules["torch.nn.modules.loss"]._Loss
+    losses = sys.modules["torch.nn.modules.loss"]._Loss  # noqa: SLF001
     return isinstance(module, losses) or type(module).__name__.endswith(_LOSS_ENDINGS)
 
 
@@ -269,13 +269,13 @@ def tensors_in(value: Any, levels: int = 3) -> list[Any]:
 
 def unheard() -> Any:
     """A context in which only torch hears what is asked of tensors: no class or mode of the program's."""
-    return sys.modules["torch"]._C.DisableTorchFunction()
+    return sys.modules["torch"]._C.DisableTorchFunction()  # noqa: SLF001
 
 
 def is_traced() -> bool:
     """Whether torch takes note of every size that is asked for, as a part of the program."""
-    state = sys.modules["torch"]._C
-    return state._get_tracing_state() is not None or state._len_torch_dispatch_stack() > 0
+    state = sys.modules["torch"]._C  # noqa: SLF001
+    return state._get_tracing_state() is not None or state._len_torch_dispatch_stack() > 0  # noqa: SLF001
 
 
 def token_shape(given: Any) -> tuple[int, int] | None:

@@ -137,7 +137,7 @@ class OperatorWatch:
         try:
             if self._window is not None:
                 self._halt(self._window)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             self._give_up(error)
 
     def remove(self) -> None:
@@ -187,7 +187,7 @@ class OperatorWatch:
                 self._advance(self._window, index, step)
             elif is_recorded and self._reason is None and kind.is_ready(self._least_before):
                 self._open(index, step, kind)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             self._give_up(error)
 
     def _open(self, index: int, step: Stretch, kind: _Kind) -> None:
@@ -249,7 +249,7 @@ class OperatorWatch:
         try:
             with self._own_work:
                 self._finish(window)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the program goes on whatever happens to us
             self._give_up(error)
 
     def _finish(self, window: _Window) -> None:

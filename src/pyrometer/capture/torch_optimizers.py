@@ -69,7 +69,7 @@ class OptimizerNames:
             return
         try:
             self._known[name] = facts_of(optimizer, name)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it may be of any class, and answer anything
             self._known[name] = OptimizerFacts(name=name, kind=type(optimizer).__name__)
             note_failure("torch", "an optimizer does not say what it changes", error)
 
@@ -164,7 +164,7 @@ class OptimizerHooks:
 
     def _replace_steps(self, base: Any) -> None:
         """Replace those there are, and the others as torch puts its hooks around them."""
-        put_hooks = base._patch_step_function
+        put_hooks = base._patch_step_function  # noqa: SLF001 - there is no other sign
 
         @functools.wraps(put_hooks)
         def put_hooks_and_ours(optimizer: object) -> None:
@@ -172,7 +172,7 @@ class OptimizerHooks:
             try:
                 for kind in type(optimizer).__mro__:
                     self._replace_step(kind)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the program trains whatever happens to us
                 note_failure("torch", "an optimizer's step is seen only in part", error)
 
         self._patches.replace(base, put_hooks.__name__, put_hooks_and_ours)

@@ -133,7 +133,7 @@ class TorchWatch:
     def _install(self) -> None:
         allocations.start()
         self._counts_bytes = allocations.counts_tensors()
-        self._watch.set_tensor_type(self._torch.Tensor, self._torch._C.DisableTorchFunction)
+        self._watch.set_tensor_type(self._torch.Tensor, self._torch._C.DisableTorchFunction)  # noqa: SLF001
         self._watch.start()
         if self._groups is None:
             self._groups = self._new_groups()
@@ -147,7 +147,7 @@ class TorchWatch:
         self._optimizer_hooks = OptimizerHooks(self._patches, self._watch, self.gpu)
         # A window begins and ends with a step, a GPU's time with a phase: each is looked at as it comes.
         follow = self._catch_up if settings.window is None and self.gpu is None else None
-        is_overridden = self._torch._C._is_torch_function_mode_enabled
+        is_overridden = self._torch._C._is_torch_function_mode_enabled  # noqa: SLF001
         self._watch.follow(follow, (self._torch.int64, self._torch.int32), is_overridden)
         self.running = True
 
@@ -204,12 +204,12 @@ class TorchWatch:
         """A loader's iterator is asked for a batch."""
         self._finders.here().fetch_begun()
 
-    def loader_started(self, _: object, iterator: object, duration_ns: int, raised: bool) -> None:
+    def loader_started(self, _: object, iterator: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
         """A loader has made an iterator."""
         if not raised:
             self._loaders.started(iterator, duration_ns)
 
-    def fetched(self, iterator: object, batch: object, wait_ns: int, raised: bool) -> None:
+    def fetched(self, iterator: object, batch: object, wait_ns: int, raised: bool) -> None:  # noqa: FBT001
         """It has answered."""
         if raised:
             self._loaders.exhausted(iterator)
@@ -225,7 +225,7 @@ class TorchWatch:
         module: object,
         arguments: tuple[Any, ...],
         keywords: dict[str, Any] | None,
-        tracks_gradients: bool,
+        tracks_gradients: bool,  # noqa: FBT001
     ) -> None:
         """A root module is called."""
         finder = self._finders.here()
@@ -247,7 +247,7 @@ class TorchWatch:
         if self.gpu is not None:
             self.gpu.phase_began("forward")
 
-    def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:
+    def root_ended(self, module: object, _: object, duration_ns: int, raised: bool) -> None:  # noqa: FBT001
         """It has returned, or raised."""
         if self.gpu is not None:
             self.gpu.phase_ended("forward")
@@ -257,7 +257,7 @@ class TorchWatch:
             self._learned.add(name)
             self._names.learn(module)
 
-    def backward_ended(self, _first: object, _result: object, _ns: int, raised: bool) -> None:
+    def backward_ended(self, _first: object, _result: object, _ns: int, raised: bool) -> None:  # noqa: FBT001
         """A backward pass has returned, or raised."""
         if not raised:
             self._backward_passes += self._recorder.enabled
@@ -312,7 +312,7 @@ class TorchWatch:
 
     def enter_phase(self, name: str) -> int:
         """The program says what it is at; the token is for ``leave_phase``."""
-        return self._watch.enter(self.phase_number(name), True)
+        return self._watch.enter(self.phase_number(name), True)  # noqa: FBT003
 
     def leave_phase(self, token: int) -> None:
         """The program is at something else."""

@@ -47,7 +47,7 @@ _now_ns = time.monotonic_ns
 COLLECTOR = "data loading"
 
 
-class noting_failure:
+class noting_failure:  # noqa: N801 - used as a word, like `contextlib.suppress`
     """Turns an error of ours inside into a loss."""
 
     __slots__ = ("_doing",)
@@ -95,7 +95,7 @@ class Timings:
         """The same memory in another process; takes the file descriptor over."""
         timings = cls.__new__(cls)
         try:
-            timings._map(mmap.mmap(fd, 0))
+            timings._map(mmap.mmap(fd, 0))  # noqa: SLF001
         finally:
             os.close(fd)
         return timings
@@ -194,7 +194,7 @@ class _Worker:
         self._round = 0
         self._times: FetchTimes | None = None
         self._transforms: _TransformTimer | None = None
-        self._end_of_data = sys.modules[WORKER_MODULE]._IterableDatasetStopIteration
+        self._end_of_data = sys.modules[WORKER_MODULE]._IterableDatasetStopIteration  # noqa: SLF001
         queue = arguments["data_queue"]
         queue.put = call_before(self._hands_over, queue.put)
 
@@ -263,10 +263,10 @@ def timed_worker_loop(loop: Callable[..., None], find_timings: Callable[[], Timi
 
 def spawned_worker_loop(duplicate: Any) -> Callable[..., None]:
     """What a ``WorkerLoop`` becomes in a worker that inherits nothing."""
-    loop: Callable[..., None] = importlib.import_module(WORKER_MODULE)._worker_loop
+    loop: Callable[..., None] = importlib.import_module(WORKER_MODULE)._worker_loop  # noqa: SLF001
     try:
         timings = Timings.attached(duplicate.detach())
-    except Exception:
+    except Exception:  # noqa: BLE001 - the worker works untimed, and the program counts such batches
         return loop
     return timed_worker_loop(loop, lambda: timings)
 

@@ -46,7 +46,7 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
     if wanted:
         print(f"pyrometer {__version__}")
         raise typer.Exit
@@ -100,7 +100,7 @@ def _replace_closed_streams() -> None:
     """Started with ``>&-``, Python has no stream there; none of ours reaches a program that is run."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the process
 
 
 def _discard(stream: TextIO) -> None:

@@ -105,7 +105,7 @@ def _measure(chosen: Sequence[Benchmark], *, processes: int, threads: int | None
         folder=current_folder(),
         processes=processes,
         threads=threads,
-        chooser=random.Random(),
+        chooser=random.Random(),  # noqa: S311 - an order, no secret
         tell=line.show,
     )
     try:

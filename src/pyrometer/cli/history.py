@@ -125,7 +125,7 @@ def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool
     if wanted is not None:
         histories = list(_meant(histories, wanted))
     single = histories[0] if wanted is not None and len(histories) == 1 else None
-    changes = () if single is None else find_changes(single, shuffle=random.Random(_SEED).shuffle)
+    changes = () if single is None else find_changes(single, shuffle=random.Random(_SEED).shuffle)  # noqa: S311 - no secret
     if as_json:
         by_place = {} if single is None else {0: changes}
         path = history_path(os.environ)

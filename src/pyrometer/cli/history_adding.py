@@ -22,7 +22,7 @@ def add_run(run_path: Path) -> None:
             run, project=project, folder=folder, rank=rank_in(os.environ), run_path=str(run_path.absolute())
         )
         aside = append(past, history_path(os.environ))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the report is still to come, and one line is enough
         problem = str(error) if isinstance(error, PyrometerError) else f"{type(error).__name__}: {error}"
         _say(f"the run is not in the history: {problem} (pyrometer run --no-history does without)")
     else:

@@ -44,9 +44,9 @@ def main(arguments: list[str]) -> int:
     try:
         _do(arguments)
     except PyrometerError as error:
-        print(f"pyrometer: {error}", file=sys.stderr)
+        print(f"pyrometer: {error}", file=sys.stderr)  # noqa: T201 - a program of its own
         return error.exit_code
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the benchmark's own, told without our frames
         _show(error)
         return 1
     return 0

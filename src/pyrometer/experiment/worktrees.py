@@ -95,7 +95,7 @@ def _git(folder: Path, *arguments: str) -> str:
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -97,10 +97,10 @@ class _StartProfiling(argparse.Action):
 
     def __call__(
         self,
-        parser: argparse.ArgumentParser,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse passes it
         namespace: argparse.Namespace,
         values: Any,
-        option_string: str | None = None,
+        option_string: str | None = None,  # noqa: ARG002 - argparse passes it
     ) -> None:
         namespace.profile = True
         if self.dest == "profile_output":
@@ -112,8 +112,8 @@ class _StartProfiling(argparse.Action):
 
 
 def _add_to_argparse(parser: argparse.ArgumentParser, top: int) -> None:
-    names = _flag_names(parser._option_string_actions)
-    for action in parser._actions:
+    names = _flag_names(parser._option_string_actions)  # noqa: SLF001 - argparse has no public list
+    for action in parser._actions:  # noqa: SLF001 - likewise
         if action.dest in ("profile", "profile_output"):
             raise UsageError(
                 f"add_profile_flag: the program already keeps a value as {action.dest!r}; give that "

@@ -99,7 +99,7 @@ def _largest_lines(item: pytest.Item, meter: Meter) -> list[str]:
 
 def _judge_ratio(item: pytest.Function, limit: RatioLimit, recording: "SessionRecording | None") -> list[str]:
     # As pytest itself calls the test: there is no public list of its own parameters.
-    names = item._fixtureinfo.argnames
+    names = item._fixtureinfo.argnames  # noqa: SLF001
     reference = _Told("the reference")
     test = _Told("the test, called again with the same fixtures,")
     try:

@@ -130,7 +130,7 @@ class _Telling:
                 is_profiled=is_profiled(self._config),
                 width=self._config.get_terminal_writer().fullwidth,
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the tests' results stand, whatever happens to us
             lines = [f"the summary could not be made: {type(error).__name__}: {error}"]
         terminalreporter.section("pyrometer")
         for line in (*self._config.stash.get(PROBLEMS, []), *lines):

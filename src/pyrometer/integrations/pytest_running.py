@@ -88,7 +88,7 @@ class Measuring:
         """A failure of ours outside of tests is told in the summary."""
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the tests' results stand, whatever happens to us
             self._config.stash.setdefault(PROBLEMS, []).append(f"{problem}: {type(error).__name__}: {error}")
 
     # A test.

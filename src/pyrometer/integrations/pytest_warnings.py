@@ -31,5 +31,5 @@ def ours(item: pytest.Item, work: str) -> Iterator[None]:
     """What is done inside is ours: if it fails, that is a warning, and the test's own result stands."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever happens to us
         warn(item, f"{work} failed, and the test's own result stands: {type(error).__name__}: {error}")

@@ -72,6 +72,6 @@ class Crew(Generic[_Place, _Done]):
                     self._done[index] = job.work(self.places[index])
         except threading.BrokenBarrierError:
             return  # another thread failed, and says why
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again where the work was asked for
             self._error = error
             self._barrier.abort()

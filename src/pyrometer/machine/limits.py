@@ -53,7 +53,7 @@ def why_not_available() -> str | None:
     if os.environ.get("PYROMETER_NATIVE") == "0":
         return "no compiled kernels, because PYROMETER_NATIVE=0"
     try:
-        import pyrometer._native.kernels
+        import pyrometer._native.kernels  # noqa: F401 - whether it is there
     except ImportError:
         return "no compiled kernels"
     return None

@@ -33,7 +33,7 @@ def torch_threads() -> int | None:
     try:
         torch = sys.modules.get("torch")
         count = None if torch is None else torch.get_num_threads()
-    except Exception:
+    except Exception:  # noqa: BLE001 - a torch half imported, or one of the program's own, must not end it
         return None
     return count if type(count) is int and count > 0 else None
 
@@ -49,7 +49,7 @@ def loaded_blas() -> str | None:
             return _told_by_torch
         numpy = sys.modules.get("numpy.__config__")
         return None if numpy is None else blas_of_numpy(vars(numpy))
-    except Exception:
+    except Exception:  # noqa: BLE001 - likewise
         return None
 
 

@@ -19,7 +19,7 @@ class Benchmark(Value, frozen=True, kw_only=True):
     name: str
     """``bench_sort[size=10]``: the same for as long as function and values keep their names."""
     function: str
-    parameters: dict[str, str] = {}
+    parameters: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     """The name of each value, by parameter."""
     source: str
     """The SHA-256 of the function's text, and of those that make its arguments and check its result."""

@@ -44,8 +44,8 @@ _CREATE = """
     )
 """
 _QUOTED = ", ".join(f'"{name}"' for name in _COLUMNS)
-_INSERT = f"INSERT INTO runs ({_QUOTED}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-_SELECT = f"SELECT {_QUOTED} FROM runs ORDER BY id"
+_INSERT = f"INSERT INTO runs ({_QUOTED}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - our own names
+_SELECT = f"SELECT {_QUOTED} FROM runs ORDER BY id"  # noqa: S608 - likewise
 _DROP_OLDEST = "DELETE FROM runs WHERE id <= (SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?)"
 _FORGET = "DELETE FROM runs WHERE project = ? AND folder = ? AND program = ?"
 
@@ -67,9 +67,9 @@ class Kept:
 def history_path(environment: Mapping[str, str], *, platform: str = sys.platform) -> Path | None:
     """Where the history is kept; None without a home."""
     state = environment.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
+    if not os.path.isabs(state):  # noqa: PTH117 - a relative one is to be ignored, says its specification
         home = environment.get("HOME", "")
-        if not os.path.isabs(home):
+        if not os.path.isabs(home):  # noqa: PTH117 - likewise
             return None
         state = f"{home}/Library/Application Support" if platform == "darwin" else f"{home}/.local/state"
     return Path(state) / "pyrometer" / _FILE_NAME

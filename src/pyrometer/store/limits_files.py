@@ -21,9 +21,9 @@ class KeptLimitsError(Exception):
 def limits_path(identity: str, environment: Mapping[str, str]) -> Path | None:
     """Where the limits of the machine of this identity are kept; None without a home."""
     cache = environment.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(cache):
+    if not os.path.isabs(cache):  # noqa: PTH117 - a relative one is to be ignored, says its specification
         home = environment.get("HOME", "")
-        if not os.path.isabs(home):
+        if not os.path.isabs(home):  # noqa: PTH117 - likewise
             return None
         cache = f"{home}/.cache"
     return Path(cache) / "pyrometer" / f"limits-{identity}.json"

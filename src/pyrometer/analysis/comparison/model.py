@@ -109,7 +109,7 @@ class Metric(StrEnum):
     """Of the steps' time, in which the program waited for data."""
     PROFILED = "profiled"
     """The whole profiled time: of programs without steps."""
-    FIRST_TOKEN = "first token"
+    FIRST_TOKEN = "first token"  # noqa: S105 - a word of a text, no password
     GENERATED_PER_SECOND = "generated tokens per second"
     FORWARD_CALLS = "forward calls"
     BACKWARD_PASSES = "backward passes"

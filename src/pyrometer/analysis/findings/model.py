@@ -68,7 +68,7 @@ class GainOf(Enum):
     """What a gain is a share of."""
 
     STEP = "a step's time"
-    TOKEN = "a token's time"
+    TOKEN = "a token's time"  # noqa: S105 - no password: what a model makes
     RUN = "the run's time"
     MEMORY = "peak memory"
 
