@@ -7,8 +7,8 @@ import pytest
 
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
 from pyrometer.analysis.comparison.model import PartsKind, Presence, Verdict
-from pyrometer.record.trials import Pair, Trials
-from tests.trial_pairs import STEP_NS, pairs_of, process, trials_of
+from pyrometer.record.trials import Pair
+from tests.trial_pairs import STEP_NS, pairs_of, process
 
 _ROOT = ("module", "forward")
 
@@ -45,12 +45,8 @@ def measured(
     )
 
 
-def measured_trials(changes: Mapping[str, float]) -> Trials:
-    return trials_of(measured(changes))
-
-
 def names(pairs: list[Pair]) -> list[str]:
-    return [row.name for _, row in changed_rows(find_changed_places(trials_of(pairs)))]
+    return [row.name for _, row in changed_rows(find_changed_places(pairs))]
 
 
 def test_the_module_that_became_slower_is_named_and_no_other() -> None:
@@ -67,7 +63,7 @@ def test_the_largest_change_comes_first() -> None:
 
 def test_what_is_called_more_often_comes_before_what_takes_longer() -> None:
     pairs = measured({"layer2": 60_000, "layer7": 20_000}, {"layer7": 2.0})
-    tables = find_changed_places(trials_of(pairs))
+    tables = find_changed_places(pairs)
     _, row = next(changed_rows(tables))
     assert row.name == "layer7"
     assert row.calls is not None
@@ -76,20 +72,20 @@ def test_what_is_called_more_often_comes_before_what_takes_longer() -> None:
 
 def test_a_module_that_is_gone_stays_in_the_table() -> None:
     pairs = measured({}, {"layer4": 0})
-    (table,) = find_changed_places(trials_of(pairs))
+    (table,) = find_changed_places(pairs)
     row = next(row for row in table.rows if row.name == "layer4")
     assert row.presence is Presence.VANISHED
 
 
 def test_time_that_moved_is_told_from_time_that_was_added() -> None:
-    (table,) = find_changed_places(measured_trials({"layer1": 40_000, "layer2": -40_000}))
+    (table,) = find_changed_places(measured({"layer1": 40_000, "layer2": -40_000}))
     row = next(row for row in table.rows if row.name == "layer1")
     assert row.moved is not None
     assert (row.moved.name, row.moved.proven) == ("layer2", True)
 
 
 def test_the_parts_and_the_rest_are_the_change_of_the_whole() -> None:
-    (table,) = find_changed_places(measured_trials({"layer3": 30_000}))
+    (table,) = find_changed_places(measured({"layer3": 30_000}))
     assert table.kind is PartsKind.MODULES
     assert table.explained + table.unexplained == pytest.approx(table.whole.grown)
     assert table.whole.grown == pytest.approx(30_000)
@@ -120,7 +116,7 @@ def test_a_wrong_node_is_named_no_more_often_than_stated() -> None:
 
 
 def test_of_a_function_that_is_called_many_times_a_step_one_call_is_told() -> None:
-    (table,) = find_changed_places(trials_of(measured({"layer3": 30_000}), unit="call", calls_per_step=10))
+    (table,) = find_changed_places(measured({"layer3": 30_000}), unit="call", calls_per_step=10)
     row = next(row for row in table.rows if row.name == "layer3")
     assert table.whole.grown == pytest.approx(3_000)
     assert row.own.grown == pytest.approx(3_000, rel=0.1)

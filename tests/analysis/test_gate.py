@@ -27,6 +27,7 @@ def test_a_candidate_that_is_slower_fails() -> None:
     assert (found.verdict, found.reason) == (Verdict.FAIL, Reason.SLOWER)
     assert found.change == pytest.approx(0.10, abs=0.01)
     assert found.interval is not None
+    assert found.change is not None
     assert found.interval.low < found.change < found.interval.high
     assert found.p_slower == 1 / 1024
 

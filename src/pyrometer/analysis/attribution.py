@@ -25,7 +25,7 @@ from pyrometer.analysis.comparison.verdicts import ALPHA, COUNT_TOLERANCE, LEAST
 from pyrometer.analysis.comparison.verdicts import judge_counts as judge_call_counts
 from pyrometer.analysis.gate import two_sided_p_value
 from pyrometer.analysis.trials import Metric, candidate_ratios, value_of
-from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns, Trials
+from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns
 from pyrometer.stats.max_t import max_t_p_values
 
 LEAST_CHANGE_SHARE = 0.003
@@ -34,15 +34,17 @@ LEAST_CHANGE_SHARE = 0.003
 _KINDS = {"module": PartsKind.MODULES, "scope": PartsKind.SCOPES}
 
 
-def find_changed_places(trials: Trials) -> tuple[PartsTable, ...]:
+def find_changed_places(
+    pairs: Sequence[Pair], *, unit: str = "step", calls_per_step: int = 1
+) -> tuple[PartsTable, ...]:
     """A table for each call tree, with what each place takes of a step, or call, on both sides.
 
     Rows whose calls changed come first, then those whose time changed most; places too small to be
     tested stand in it without a verdict.
     """
-    if not trials.pairs:
+    if not pairs:
         return ()
-    tables = [_Tree(kind, trials) for kind in _KINDS]
+    tables = [_Tree(kind, pairs, unit, calls_per_step) for kind in _KINDS]
     tables = [tree for tree in tables if tree.paths]
     tested = [(tree, path) for tree in tables for path in (*tree.tested, None)]
     p_values = max_t_p_values([tree.differences(path) for tree, path in tested])
@@ -57,11 +59,10 @@ _Path = tuple[str, ...]
 class _Tree:
     """One call tree in all processes of all pairs; the path None stands for what is in no place."""
 
-    def __init__(self, kind: str, trials: Trials) -> None:
-        pairs = trials.pairs
+    def __init__(self, kind: str, pairs: Sequence[Pair], unit: str, calls_per_step: int) -> None:
         self.kind = kind
-        self._unit = trials.plan.unit
-        self._calls_per_step = trials.plan.calls_per_step
+        self._unit = unit
+        self._calls_per_step = calls_per_step
         self._pairs = pairs
         self._before = [_by_path(pair.baseline, kind) for pair in pairs]
         self._after = [_by_path(pair.candidate, kind) for pair in pairs]

@@ -63,7 +63,9 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
         comparability=comparability,
         doubt=doubt if doubt is Doubt.CONTROL else None,
         metrics=tuple(_metrics(trials, verdict, doubt)),
-        tables=find_changed_places(trials),
+        tables=find_changed_places(
+            trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
+        ),
         trials=trials,
         look=look,
     )

@@ -92,5 +92,7 @@ def _lane(metric: Metric, judgement: Judgement, experiment: Experiment, rule: Ru
         judgement=judgement,
         max_slowdown=rule.max_slowdown,
         trials=trials,
-        tables=find_changed_places(trials),
+        tables=find_changed_places(
+            trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
+        ),
     )
