@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, Verdict, judge, judge_counts
+from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, Verdict, judge, judge_counts, judge_suite
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples, value_of
 from pyrometer.record.trials import Pair
 from tests.trial_pairs import ROUNDS, STEP_NS, noisy, pairs_of, process
@@ -167,3 +167,36 @@ def test_identical_sides_fail_no_more_often_than_stated() -> None:
         )
     # At 1 % one or two are expected; above 7 is less likely than 1 in 1,000.
     assert failed <= 7
+
+
+def suite(*factors: float, look: int = 1) -> list[Judgement]:
+    """Benchmarks of a suite, each so many times as slow."""
+    every = [pairs_of(LOOKS[look].pairs, noisy(factor), seed=index) for index, factor in enumerate(factors)]
+    return judge_suite(
+        [candidate_ratios(pairs, Metric.LATENCY) for pairs in every],
+        [control_ratios(pairs, Metric.LATENCY) for pairs in every],
+        [None] * len(every),
+        max_slowdown=0.0,
+        look=LOOKS[look],
+        is_last=True,
+    )
+
+
+def test_the_slow_ones_of_a_suite_fail_and_the_others_pass() -> None:
+    verdicts = [judgement.verdict for judgement in suite(1.0, 1.1, 1.0, 1.2)]
+    assert verdicts == [Verdict.PASS, Verdict.FAIL, Verdict.PASS, Verdict.FAIL]
+
+
+def test_a_suite_has_one_chance_of_a_false_alarm_and_not_one_for_each() -> None:
+    # Ten pairs that all agree have a chance of 1 in 1,024: enough for one benchmark, not for three.
+    assert suite(1.1, look=0)[0].verdict is Verdict.FAIL
+    assert [judgement.verdict for judgement in suite(1.1, 1.1, 1.1, look=0)] == [Verdict.INCONCLUSIVE] * 3
+
+
+def test_a_verdict_that_was_given_stands() -> None:
+    first = suite(1.1, look=0)
+    pairs = pairs_of(20, noisy(1.0))
+    again = judge_suite(
+        [candidate_ratios(pairs, Metric.LATENCY)], [[]], first, max_slowdown=0.0, look=LOOKS[1], is_last=True
+    )
+    assert again == first

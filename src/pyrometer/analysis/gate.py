@@ -91,17 +91,17 @@ def judge(
     max_slowdown: float,
     look: Look,
     is_last: bool,
-    tests: int = 1,
+    tests: float = 1,
 ) -> Judgement:
     """The verdict of one look at logarithms of ratios, a group a pair.
 
-    ``tests``: among so many benchmarks that are still to be rejected this is one (Holm's correction).
+    ``tests`` divides the chance of a false alarm: see ``judge_suite``.
     """
     groups = [group for group in ratios if group]
     if not groups:
         return _not_measured(len(ratios))
     change = math.expm1(pooled_median(groups))
-    p_slower = sign_flip_p_value(above(groups, math.log1p(max_slowdown)))
+    p_slower = _p_slower(groups, max_slowdown)
     p_within = sign_flip_p_value(below(groups, math.log1p(max_slowdown + MARGIN)))
     p_control = two_sided_p_value(control)
     verdict, reason = _decide(
@@ -122,6 +122,44 @@ def judge(
         p_control=p_control,
         control_change=math.expm1(pooled_median(control)) if any(control) else None,
     )
+
+
+def judge_suite(
+    ratios: Sequence[Sequence[Sequence[float]]],
+    controls: Sequence[Sequence[Sequence[float]]],
+    before: Sequence[Judgement | None],
+    *,
+    max_slowdown: float,
+    look: Look,
+    is_last: bool,
+) -> list[Judgement]:
+    """One look at several benchmarks, which share one chance of a false alarm (Holm's correction).
+
+    ``before`` is what earlier looks said of each: a verdict that was given stands.
+    """
+    open_tests = [index for index, known in enumerate(before) if known is None or known.verdict is None]
+    p_values = {index: _p_slower(ratios[index], max_slowdown) for index in open_tests}
+    # The smallest has to stand against all of them, the next against one less, until one does not stand.
+    left = len(ratios) - sum(known is not None and known.verdict is Verdict.FAIL for known in before)
+    judged = {index: known for index, known in enumerate(before) if known is not None}
+    may_fail = True
+    for index in sorted(open_tests, key=p_values.__getitem__):
+        judged[index] = judge(
+            ratios[index],
+            controls[index],
+            max_slowdown=max_slowdown,
+            look=look,
+            is_last=is_last,
+            tests=left if may_fail else math.inf,
+        )
+        may_fail = may_fail and p_values[index] <= look.alpha / left
+        left -= may_fail
+    return [judged[index] for index in range(len(ratios))]
+
+
+def _p_slower(ratios: Sequence[Sequence[float]], max_slowdown: float) -> float:
+    groups = [group for group in ratios if group]
+    return sign_flip_p_value(above(groups, math.log1p(max_slowdown))) if groups else 1.0
 
 
 def _decide(

@@ -1,6 +1,6 @@
 """What a gate measures: one program, or each benchmark of a file, in two trees."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,12 +14,12 @@ from pyrometer.errors import UsageError
 from pyrometer.experiment.bench_discovery import PATTERN, discover, side_of
 from pyrometer.experiment.errors import ProgramFailedError, RefusedError
 from pyrometer.experiment.experiment import Conditions, Contender
-from pyrometer.experiment.gating import Rule, gate
+from pyrometer.experiment.gating import Candidate, Rule, gate_counts, gate_times
 from pyrometer.experiment.paced_process import Surroundings, running
 from pyrometer.experiment.sides import Command, contender_in, turned_path
 from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.benchmarks import Benchmark, BenchmarkNote
-from pyrometer.record.trials import ProcessTurns, Trials
+from pyrometer.record.trials import ProcessTurns
 
 OUTPUT, BENCHMARK = "output", "benchmark"
 """What may differ between two versions of a benchmark, if it is allowed: its result, and its own text."""
@@ -47,24 +47,32 @@ def is_benchmark_file(command: Command) -> bool:
 
 def gate_program(gated: Gated) -> Iterator[GatedLane]:
     """Each metric of a program, or of each benchmark of a file."""
-    if is_benchmark_file(gated.command):
-        yield from _gate_benchmarks(gated)
-        return
-    here = gated.candidate
-    baseline = contender_in(gated.baseline, gated.command, here=here)
-    candidate = contender_in(here, gated.command, here=here)
+    candidates = _candidates(gated)
     for metric in gated.metrics:
-        yield _gate(gated, baseline, candidate, metric)
+        if metric is None or metric.is_timed:
+            lanes: Iterable[GatedLane] = gate_times(candidates, metric, gated.rule)
+        else:
+            lanes = (gate_counts(candidate, metric, gated.rule) for candidate in candidates)
+        for lane in lanes:
+            _check_output(gated, lane)
+            yield lane
 
 
-def _gate(
-    gated: Gated, baseline: Contender, candidate: Contender, metric: Metric | None, **changes: object
-) -> GatedLane:
-    conditions = replace(gated.conditions, **changes) if changes else gated.conditions  # type: ignore[arg-type]
-    return gate(baseline, candidate, metric, rule=gated.rule, conditions=conditions, tell=gated.tell)
+def _candidates(gated: Gated) -> list[Candidate]:
+    if is_benchmark_file(gated.command):
+        return list(_benchmark_candidates(gated))
+    here = gated.candidate
+    return [
+        Candidate(
+            baseline=contender_in(gated.baseline, gated.command, here=here),
+            candidate=contender_in(here, gated.command, here=here),
+            conditions=gated.conditions,
+            tell=gated.tell,
+        )
+    ]
 
 
-def _gate_benchmarks(gated: Gated) -> Iterator[GatedLane]:
+def _benchmark_candidates(gated: Gated) -> Iterator[Candidate]:
     before, after = _benchmarks(gated.baseline, gated), _benchmarks(gated.candidate, gated)
     chosen = _chosen(gated.command.arguments, before, after)
     for name in chosen:
@@ -74,7 +82,7 @@ def _gate_benchmarks(gated: Gated) -> Iterator[GatedLane]:
                 f"{gated.candidate.name}; if its times mean the same all the same: --allow {BENCHMARK}"
             )
     for name in chosen:
-        yield from _gate_benchmark(gated, name, before[name], after[name])
+        yield _benchmark_candidate(gated, name, before[name], after[name])
 
 
 def _benchmarks(tree: Tree, gated: Gated) -> Mapping[str, Benchmark]:
@@ -99,18 +107,17 @@ def _chosen(
     return both
 
 
-def _gate_benchmark(gated: Gated, name: str, before: Benchmark, after: Benchmark) -> Iterator[GatedLane]:
-    pilot = _contender(gated.baseline, before, calls=0, gated=gated)
+def _benchmark_candidate(gated: Gated, name: str, before: Benchmark, after: Benchmark) -> Candidate:
     gated.tell(f"{name}: finding out how many calls make a step")
-    calls = _calls(pilot, gated.conditions.wanted.threads)
-    baseline = _contender(gated.baseline, before, calls=calls, gated=gated)
-    candidate = _contender(gated.candidate, after, calls=calls, gated=gated)
+    calls = _calls(_contender(gated.baseline, before, calls=0, gated=gated), gated.conditions.wanted.threads)
     wanted = replace(gated.conditions.wanted, unit="call", calls_per_step=calls)
-    told = replace(gated, tell=lambda text: gated.tell(f"{name}: {text}"))
-    for metric in gated.metrics:
-        lane = _gate(told, baseline, candidate, metric or Metric.LATENCY, wanted=wanted)
-        _check_output(gated, name, lane.trials)
-        yield replace(lane, subject=name)
+    return Candidate(
+        baseline=_contender(gated.baseline, before, calls=calls, gated=gated),
+        candidate=_contender(gated.candidate, after, calls=calls, gated=gated),
+        conditions=replace(gated.conditions, wanted=wanted),
+        tell=lambda text: gated.tell(f"{name}: {text}"),
+        subject=name,
+    )
 
 
 def _contender(tree: Tree, benchmark: Benchmark, *, calls: int, gated: Gated) -> Contender:
@@ -135,15 +142,15 @@ def _calls(pilot: Contender, threads: int | None) -> int:
     return msgspec.json.decode(turn.note, type=BenchmarkNote).calls
 
 
-def _check_output(gated: Gated, name: str, trials: Trials) -> None:
+def _check_output(gated: Gated, lane: GatedLane) -> None:
     """Both versions must work out the same: what is faster because it does less is no gain."""
-    if OUTPUT in gated.allowed:
+    if OUTPUT in gated.allowed or lane.subject is None:
         return
-    for pair in trials.pairs:
+    for pair in lane.trials.pairs:
         before, after = _checksum(pair.baseline), _checksum(pair.candidate)
         if before != after:
             raise RefusedError(
-                f"REFUSED: {name} returns something else in {gated.candidate.name} than in "
+                f"REFUSED: {lane.subject} returns something else in {gated.candidate.name} than in "
                 f"{gated.baseline.name} (checksum {after or 'none'} against {before or 'none'}); if that "
                 f"is intended: --allow {OUTPUT}"
             )

@@ -1,10 +1,10 @@
 """The gate: measures until a planned look gives a verdict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyrometer.analysis.attribution import find_changed_places
-from pyrometer.analysis.gate import COUNTED_PAIRS, LOOKS, Judgement, Look, judge, judge_counts
+from pyrometer.analysis.gate import COUNTED_PAIRS, LOOKS, Judgement, Look, judge_counts, judge_suite
 from pyrometer.analysis.gated import GatedLane
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
@@ -29,47 +29,58 @@ class Rule:
         ]
 
 
-def gate(
-    baseline: Contender,
-    candidate: Contender,
-    metric: Metric | None,
-    *,
-    rule: Rule,
-    conditions: Conditions,
-    tell: Callable[[str], None],
-) -> GatedLane:
-    """Measure one metric and judge it; None: samples a second, or the time of a step where none are known."""
-    if metric is None or metric.is_timed:
-        return _gate_time(Experiment(baseline, candidate, conditions, tell=tell), metric, rule)
-    return _gate_counts(baseline, candidate, metric, rule=rule, conditions=conditions, tell=tell)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One program, or one benchmark of a suite, against its baseline."""
+
+    baseline: Contender
+    candidate: Contender
+    conditions: Conditions
+    tell: Callable[[str], None]
+    subject: str | None = None
+
+    def experiment(self) -> Experiment:
+        """Its measurement, from the beginning."""
+        return Experiment(self.baseline, self.candidate, self.conditions, tell=self.tell)
 
 
-def _gate_time(experiment: Experiment, metric: Metric | None, rule: Rule) -> GatedLane:
+def gate_times(candidates: Sequence[Candidate], metric: Metric | None, rule: Rule) -> Iterator[GatedLane]:
+    """Measure and judge the time of each; they share one chance of a false alarm.
+
+    ``metric`` None: that of a sample, or of a step where samples are not known.
+    """
+    experiments = [candidate.experiment() for candidate in candidates]
+    metrics = [metric or Metric.LATENCY for _ in candidates]
+    judgements: list[Judgement | None] = [None] * len(candidates)
     looks = rule.looks
     for look in looks:
-        pairs = experiment.measure(look.pairs)
-        measured = metric or (Metric.THROUGHPUT if knows_samples(pairs) else Metric.LATENCY)
-        judgement = judge(
-            candidate_ratios(pairs, measured),
-            control_ratios(pairs, measured),
-            max_slowdown=rule.max_slowdown,
-            look=look,
-            is_last=look is looks[-1],
-        )
-        if judgement.verdict is not None:
+        for index, experiment in enumerate(experiments):
+            if not _is_decided(judgements[index]):
+                pairs = experiment.measure(look.pairs)
+                if metric is None and knows_samples(pairs):
+                    metrics[index] = Metric.THROUGHPUT
+        judgements = [
+            *judge_suite(
+                [candidate_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)],
+                [control_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)],
+                judgements,
+                max_slowdown=rule.max_slowdown,
+                look=look,
+                is_last=look is looks[-1],
+            )
+        ]
+        if all(map(_is_decided, judgements)):
             break
-    return _lane(measured, judgement, experiment, rule)
+    for candidate, experiment, by, judgement in zip(
+        candidates, experiments, metrics, judgements, strict=True
+    ):
+        if judgement is not None:
+            yield _lane(candidate, experiment, by, judgement, rule)
 
 
-def _gate_counts(
-    baseline: Contender,
-    candidate: Contender,
-    metric: Metric,
-    *,
-    rule: Rule,
-    conditions: Conditions,
-    tell: Callable[[str], None],
-) -> GatedLane:
+def gate_counts(candidate: Candidate, metric: Metric, rule: Rule) -> GatedLane:
+    """Measure and judge a metric that barely varies."""
+    conditions = candidate.conditions
     if metric is Metric.INSTRUCTIONS:
         wanted = replace(conditions.wanted, rounds=INSTRUCTION_ROUNDS)
         conditions = replace(conditions, wanted=wanted, count_instructions=True)
@@ -77,15 +88,21 @@ def _gate_counts(
     else:
         conditions = replace(conditions, count_live_bytes=True)
         pairs = COUNTED_PAIRS
-    experiment = Experiment(baseline, candidate, conditions, tell=tell)
+    experiment = replace(candidate, conditions=conditions).experiment()
     measured = experiment.measure(min(pairs, rule.most_pairs))
     judgement = judge_counts(
         candidate_ratios(measured, metric), control_ratios(measured, metric), max_slowdown=rule.max_slowdown
     )
-    return _lane(metric, judgement, experiment, rule)
+    return _lane(candidate, experiment, metric, judgement, rule)
 
 
-def _lane(metric: Metric, judgement: Judgement, experiment: Experiment, rule: Rule) -> GatedLane:
+def _is_decided(judgement: Judgement | None) -> bool:
+    return judgement is not None and judgement.verdict is not None
+
+
+def _lane(
+    candidate: Candidate, experiment: Experiment, metric: Metric, judgement: Judgement, rule: Rule
+) -> GatedLane:
     trials = experiment.trials()
     return GatedLane(
         metric=metric,
@@ -95,4 +112,5 @@ def _lane(metric: Metric, judgement: Judgement, experiment: Experiment, rule: Ru
         tables=find_changed_places(
             trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
         ),
+        subject=candidate.subject,
     )
