@@ -1,0 +1,236 @@
+"""How often the gate is wrong: false alarms on identical code, and how much real extra work it catches.
+
+Every gate is measured for real, on fresh processes that take turns, and judged at the planned looks. Each
+finished one is a line of JSON in the results file, to which later runs add: all tables are made from it.
+A gate that is under way when its time is over is finished, or long ones would be missing: only ``--short``,
+with gates of ten pairs at most, cuts off, and says so.
+
+  aa            the same code on both sides, on a quiet machine and on a busy one
+  power         2, 3, 5 and 10 % more work, which the program really does
+  torch         the same code, a small training program
+  attribution   one of many places slowed: a tree of ten scopes, and a training program's modules
+  adversaries   who goes first is slower; the machine slows down; a neighbour comes and goes; one process in
+                ten is slower; more threads than cores
+  rules         other tools' rules on the samples of aa and power (nothing is measured)
+
+Busy is: so many gates at once as ``--jobs`` says, and a neighbour that is busy and idle by turns. Exits
+with 1 if a stated limit is missed for sure; with too few gates to be sure, UNCLEAR is printed.
+"""
+
+import argparse
+import contextlib
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from gate_load import machine_facts, neighbours
+from gate_measuring import Outcome, engine, plan_for, run_gates
+from gate_tables import attribution, biases, false_alarms, power, rules
+from gate_trials import CELLS, Cell
+
+from pyrometer.analysis.gate import LOOKS, Look
+from pyrometer.record.trials import Plan
+
+PARTS = ("aa", "power", "torch", "attribution", "adversaries", "rules")
+BLOCK = 10
+"""So many gates of one kind are measured before another kind has its turn."""
+RESULTS = Path(__file__).parents[1] / "build" / "gate_error_rate.jsonl"
+SHORT_S = 150.0
+"""For all parts; what one leaves is the next one's."""
+ORDER = ("aa", "power", "attribution", "adversaries", "torch")
+"""What takes longest comes last."""
+
+
+@dataclass(slots=True)
+class Results:
+    """The file of finished gates."""
+
+    file: Path
+    outcomes: list[Outcome] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self) -> None:
+        """All that is in the file; a line that was cut off in the middle is left out, and told."""
+        if not self.file.exists():
+            return
+        for number, line in enumerate(self.file.read_bytes().splitlines(), start=1):
+            try:
+                self.outcomes.append(msgspec.json.decode(line, type=Outcome))
+            except msgspec.MsgspecError as error:
+                print(f"{self.file}:{number} is left out: {error}", file=sys.stderr)
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep finished gates, at once."""
+        with self.lock, self.file.open("ab") as stream:
+            self.outcomes += outcomes
+            stream.writelines(msgspec.json.encode(outcome) + b"\n" for outcome in outcomes)
+
+    def done(self, cell: Cell) -> int:
+        """How many gates of a kind there are; of those that share a baseline, each amount counts once."""
+        mine = [outcome for outcome in self.outcomes if cell.has(outcome)]
+        return len(mine) // max(len({outcome.extra for outcome in mine if cell.part == "power"}), 1)
+
+
+@dataclass(slots=True)
+class Run:
+    """Gates of the kinds asked for, until their time is over."""
+
+    results: Results
+    jobs: int
+    is_short: bool
+    plans: dict[str, Plan] = field(default_factory=dict)
+    cut_off: int = 0
+
+    def measure(self, cells: Sequence[Cell], *, budget_s: float) -> None:
+        """The kind of which most is missing goes next, a block of gates at a time."""
+        deadline_s = time.monotonic() + budget_s
+        while time.monotonic() < deadline_s:
+            missing = [cell for cell in cells if self.results.done(cell) < self._wanted(cell)]
+            if not missing:
+                return
+            cell = min(missing, key=lambda cell: self.results.done(cell) / self._wanted(cell))
+            gates = min(BLOCK, self._wanted(cell) - self.results.done(cell))
+            cut_off = self.cut_off
+            self._block(cell, gates, lambda: time.monotonic() >= deadline_s)
+            if self.cut_off > cut_off:
+                return
+
+    def _wanted(self, cell: Cell) -> int:
+        return cell.short if self.is_short else cell.wanted
+
+    def _block(self, cell: Cell, gates: int, is_over: Callable[[], bool]) -> None:
+        key = f"{cell.part} {cell.workload} {cell.load}"
+        if key not in self.plans:
+            trial = cell.trial()
+            self.plans[key] = plan_for(trial.baseline, threads=trial.threads)
+        left = iter(range(gates))
+
+        def work() -> None:
+            # The first is begun whatever the clock says: a part has at least one.
+            for index in left:
+                if index and is_over():
+                    return
+                self._gate(cell, self.plans[key], is_over if self.is_short else lambda: False)
+
+        with contextlib.ExitStack() as beside:
+            if cell.neighbours:
+                beside.enter_context(neighbours(cell.neighbours, cell.switch_s))
+            workers = beside.enter_context(ThreadPoolExecutor(self.jobs if cell.is_busy else 1))
+            for done in [workers.submit(work) for _ in range(self.jobs if cell.is_busy else 1)]:
+                done.result()
+
+    def _gate(self, cell: Cell, plan: Plan, is_over: Callable[[], bool]) -> None:
+        seed = random.SystemRandom().getrandbits(32)
+        looks = looks_of(is_short=self.is_short)
+        outcomes = run_gates(cell.trial(), plan, seed=seed, looks=looks, is_over=is_over)
+        if outcomes is None:
+            self.cut_off += 1
+        else:
+            self.results.add(outcomes)
+
+
+def show(results: Results, parts: Sequence[str]) -> int:
+    """All tables of the parts asked for; the exit code."""
+    of_part = {
+        part: [outcome for outcome in results.outcomes if outcome.part == part and part in parts]
+        for part in PARTS
+    }
+    same = [*of_part["aa"], *of_part["torch"]]
+    compared = [*of_part["aa"], *of_part["power"]]
+    if "rules" in parts:
+        compared = [outcome for outcome in results.outcomes if outcome.part in {"aa", "power"}]
+    sections = [
+        false_alarms("The same code on both sides: FAIL is a false alarm (limit: 1 %)", same)
+        if same
+        else None,
+        power(of_part["power"]) if of_part["power"] else None,
+        rules(compared) if compared else None,
+        attribution(of_part["attribution"]) if of_part["attribution"] else None,
+        false_alarms(
+            "Adversaries, the same code on both sides: FAIL is a false alarm (limit: 1 %)",
+            of_part["adversaries"],
+        )
+        if of_part["adversaries"]
+        else None,
+        biases([*same, *of_part["adversaries"]]) if same or of_part["adversaries"] else None,
+    ]
+    missed: list[str] = []
+    for section in filter(None, sections):
+        print(f"\n{section.text}")
+        missed += section.missed
+    engines = sorted({outcome.engine for outcome in results.outcomes})
+    print(f"\n{len(results.outcomes)} gates in {results.file}, measured by engine {', '.join(engines)}")
+    if engines not in ([], [engine()]):
+        print(f"Some are of other code than there is now ({engine()}): delete the file to start anew.")
+    print(f"FAIL: {'; '.join(missed)}" if missed else "No limit is missed for sure.")
+    return 1 if missed else 0
+
+
+def head(options: argparse.Namespace) -> str:
+    """What is measured, and on what."""
+    looks = [f"{look.pairs} ({100 * look.alpha:g} %)" for look in looks_of(is_short=options.short)]
+    return "\n".join(
+        (
+            machine_facts(),
+            f"Gates as the product makes them, max slowdown 0, looks after {', '.join(looks)} pairs. A pair",
+            "is a fresh process of baseline, candidate and control. void: the control differed. others:",
+            f"cores that processes not ours kept busy, median. busy: {options.jobs} gates at once, beside a",
+            "neighbour that comes and goes. Intervals: Clopper-Pearson, 95 %. PASS and FAIL: a limit is kept",
+            "or missed with all of the interval.",
+        )
+    )
+
+
+def looks_of(*, is_short: bool) -> Sequence[Look]:
+    """The planned ones; in the short version the first only, as with ``--max-pairs`` at its number."""
+    return LOOKS[:1] if is_short else LOOKS
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What was asked for on the command line."""
+    parser = argparse.ArgumentParser(description="Count how often the gate is wrong.")
+    parser.add_argument("--only", choices=PARTS, action="append", help="these parts (default: all)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="for each part (default: %(default)g)")
+    parser.add_argument("--jobs", type=int, default=2, help="gates at once where busy (default: %(default)s)")
+    parser.add_argument(
+        "--short", action="store_true", help="few gates of ten pairs, none kept: three minutes"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="default: build/gate_error_rate.jsonl")
+    parser.add_argument("--summary", action="store_true", help="measure nothing, only print the tables")
+    options = parser.parse_args(arguments)
+    if options.jobs < 1 or options.minutes <= 0:
+        parser.error("--jobs and --minutes must be above 0")
+    return options
+
+
+def main() -> int:
+    """Measure what is asked for, and print all there is."""
+    options = options_of()
+    parts = options.only or PARTS
+    print(head(options), flush=True)
+    with tempfile.TemporaryDirectory(prefix="gate-short-") as folder:
+        kept = options.results if not options.short or options.summary else Path(folder) / "gates.jsonl"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        results = Results(kept)
+        results.read()
+        run = Run(results=results, jobs=options.jobs, is_short=options.short)
+        measured = [part for part in ORDER if part in parts and not options.summary]
+        ends_s = time.monotonic() + SHORT_S
+        for index, part in enumerate(measured):
+            share_s = (ends_s - time.monotonic()) / (len(measured) - index)
+            cells = [cell for cell in CELLS if cell.part == part]
+            run.measure(cells, budget_s=share_s if options.short else 60 * options.minutes)
+        if run.cut_off:
+            print(f"\nNot finished in time, and left out: {run.cut_off}")
+        return show(results, parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""By which rules other tools call a program slower, given the times of one process of each side.
+
+That is what those tools have: samples of one process that ran before, and of one that ran after. What they
+say of "faster" is not counted here: it fails no build.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, median
+
+Samples = Sequence[float]
+
+THRESHOLD = 0.05
+BENCHSTAT_ALPHA = 0.05
+ASV_ALPHA = 0.002
+ASV_FACTOR = 1.1
+
+
+def mean_is_slower(before: Samples, after: Samples) -> bool:
+    """pytest-benchmark with ``--benchmark-compare-fail=mean:5%``."""
+    return fmean(after) / fmean(before) - 1 > THRESHOLD
+
+
+def minimum_is_slower(before: Samples, after: Samples) -> bool:
+    """pytest-benchmark with ``--benchmark-compare-fail=min:5%``."""
+    return min(after) / min(before) - 1 > THRESHOLD
+
+
+def benchstat_is_slower(before: Samples, after: Samples) -> bool:
+    """What benchstat does: it shows a difference of medians where Mann-Whitney's test has p < 0.05."""
+    return median(after) > median(before) and mann_whitney_p_value(before, after) < BENCHSTAT_ALPHA
+
+
+def asv_is_slower(before: Samples, after: Samples) -> bool:
+    """What asv compare does: Mann-Whitney's p < 0.002, and a median more than 1.1 times as long."""
+    return median(before) < median(after) / ASV_FACTOR and mann_whitney_p_value(before, after) < ASV_ALPHA
+
+
+RULES: Mapping[str, Callable[[Samples, Samples], bool]] = {
+    "pytest-benchmark, mean:5%": mean_is_slower,
+    "pytest-benchmark, min:5%": minimum_is_slower,
+    "benchstat, p < 0.05": benchstat_is_slower,
+    "asv compare, p < 0.002 and × 1.1": asv_is_slower,
+}
+
+
+def mann_whitney_p_value(before: Samples, after: Samples) -> float:
+    """How likely the ranks of the two would differ so much either way by chance: exact, ties included."""
+    ranks = _doubled_ranks([*before, *after])
+    # ways[chosen][total]: so many choices of as many samples have this sum of ranks.
+    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in before)]
+    for rank in ranks:
+        for chosen in range(len(before), 0, -1):
+            for total, count in ways[chosen - 1].items():
+                ways[chosen][total + rank] = ways[chosen].get(total + rank, 0) + count
+    sums = ways[len(before)]
+    middle = len(before) * (len(ranks) + 1)
+    distance = abs(sum(ranks[: len(before)]) - middle)
+    return sum(count for total, count in sums.items() if abs(total - middle) >= distance) / sum(sums.values())
+
+
+def _doubled_ranks(values: Samples) -> list[int]:
+    """Twice the rank of each, so that ties share a whole number."""
+    ordered = sorted(values)
+    first = {value: index for index, value in reversed(list(enumerate(ordered)))}
+    last = {value: index for index, value in enumerate(ordered)}
+    return [first[value] + last[value] + 2 for value in values]

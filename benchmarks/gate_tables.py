@@ -1,0 +1,214 @@
+"""What many gates say together: tables of rates with their intervals, and whether stated limits are kept."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+
+from gate_measuring import Outcome
+from gate_rules import RULES
+
+from pyrometer.analysis.gate import Reason, Verdict
+from pyrometer.stats.binomial import clopper_pearson
+
+WIDTH = 100
+CONFIDENCE = 0.95
+FALSE_ALARMS = 0.01
+POWER = {(5.0, 20): 0.99, (3.0, 40): 0.95}
+"""The least share of FAIL, by percent of extra work, within so many pairs."""
+RIGHT_FIRST = 0.95
+WRONG_TOLD = 0.01
+WITHIN_PAIRS = (10, 20, 40)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A table, and the limits that are missed for sure in it."""
+
+    text: str
+    missed: tuple[str, ...] = ()
+
+
+def at_most(count: int, of: int, limit: float) -> str:
+    """PASS where the whole interval of a rate lies within the limit, FAIL where all lies beyond."""
+    interval = clopper_pearson(count, of, confidence=CONFIDENCE)
+    if interval.high <= limit:
+        return "PASS"
+    return "FAIL" if interval.low > limit else "UNCLEAR"
+
+
+def at_least(count: int, of: int, limit: float) -> str:
+    """The same of a rate that is to be no lower."""
+    return at_most(of - count, of, 1 - limit)
+
+
+def rate(count: int, of: int) -> str:
+    """A share in percent, with its interval."""
+    if not of:
+        return "–"
+    interval = clopper_pearson(count, of, confidence=CONFIDENCE)
+    return f"{100 * count / of:.1f} ({100 * interval.low:.1f}–{100 * interval.high:.1f})"
+
+
+def share(count: int, of: int) -> str:
+    """A share in percent."""
+    return f"{100 * count / of:.0f} %" if of else "–"
+
+
+def false_alarms(title: str, outcomes: Sequence[Outcome]) -> Section:
+    """Gates on identical code, a row for each workload and load."""
+    cells: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
+    if len(cells) > 1:
+        cells["all"] = list(outcomes)
+    heads = f"{'PASS':>6}{'undec.':>7}{'void':>6}{'pairs':>7}{'s':>6}{'others':>8}"
+    lines = [title, f"{'':<22}{'gates':>6}{'FAIL':>6}  {'FAIL %, 95 % interval':<22}{heads}"]
+    missed = []
+    for name, cell in cells.items():
+        alarms = _count(cell, is_fail)
+        verdict = at_most(alarms, len(cell), FALSE_ALARMS)
+        if verdict == "FAIL":
+            missed.append(f"false alarms: {name}")
+        voids = _count(cell, is_void)
+        undecided = _count(cell, lambda one: one.verdict == Verdict.INCONCLUSIVE) - voids
+        passes = _count(cell, lambda one: one.verdict == Verdict.PASS)
+        shares = "".join(
+            f"{share(count, len(cell)):>{width}}"
+            for count, width in ((passes, 6), (undecided, 7), (voids, 6))
+        )
+        lines.append(
+            f"{name:<22}{len(cell):>6}{alarms:>6}  {rate(alarms, len(cell)):<22}{shares}"
+            f"{fmean(one.pairs for one in cell):>7.1f}{median(one.seconds for one in cell):>6.0f}"
+            f"{median(one.cores_of_others for one in cell):>8.2f}  {verdict}"
+        )
+    return Section(text="\n".join(lines), missed=tuple(missed))
+
+
+def power(outcomes: Sequence[Outcome]) -> Section:
+    """Gates on real extra work: how many say FAIL, and after how many pairs."""
+    cells: dict[tuple[str, float], list[Outcome]] = {}
+    for outcome in sorted(outcomes, key=lambda one: (one.workload, one.load != "quiet", one.extra)):
+        cells.setdefault((f"{outcome.workload}, {outcome.load}", outcome.extra), []).append(outcome)
+    heads = "".join(f"{f'≤ {pairs} pairs':<19}" for pairs in WITHIN_PAIRS)
+    lines = [
+        "Real extra work: FAIL within so many pairs, in %, with the 95 % interval",
+        f"{'':<14}{'extra':>6}{'seen as':>8}{'gates':>6}  {heads}{'PASS':>5}{'void':>6}",
+    ]
+    missed = []
+    for (name, extra), cell in cells.items():
+        shares, verdicts = "", []
+        for pairs in WITHIN_PAIRS:
+            caught = sum(is_fail(one) and one.pairs <= pairs for one in cell)
+            shares += f"{rate(caught, len(cell)):<19}"
+            target = POWER.get((extra, pairs))
+            if target is not None:
+                verdicts.append(f"≥ {100 * target:g} % {at_least(caught, len(cell), target)}")
+        if any("FAIL" in verdict for verdict in verdicts) and name.endswith("quiet"):
+            missed.append(f"power: +{extra:g} %, {name}")
+        passes = share(_count(cell, lambda one: one.verdict == Verdict.PASS), len(cell))
+        seen = f"{100 * median(one.change or 0.0 for one in cell):+.1f} %"
+        lines.append(
+            f"{name:<14}{f'+{extra:g} %':>6}{seen:>8}{len(cell):>6}  {shares}{passes:>5}"
+            f"{share(_count(cell, is_void), len(cell)):>6}"
+        )
+        if verdicts:
+            lines.append(f"{'':<28}limit: {'; '.join(verdicts)}")
+    return Section(text="\n".join(lines), missed=tuple(missed))
+
+
+def rules(outcomes: Sequence[Outcome]) -> Section:
+    """What other tools' rules say of one process of each side, beside the gate."""
+    light = [one for one in outcomes if one.workload == "light" and one.part in {"aa", "power"}]
+    columns: dict[str, list[Outcome]] = {}
+    for one in sorted(light, key=lambda one: (one.extra, one.load != "quiet")):
+        name = f"+{one.extra:g} % {one.load}" if one.extra else f"same {one.load}"
+        columns.setdefault(name, []).append(one)
+    lines = [
+        "Share called slower, in %: other tools' rules on the light program, one process of each side",
+        f"{'':<34}{''.join(f'{name:>11}' for name in columns)}",
+        f"{'gates':<34}{''.join(f'{len(cell):>11}' for cell in columns.values())}",
+        f"{'pyrometer':<34}{''.join(f'{_percent(cell, is_fail):>11}' for cell in columns.values())}",
+    ]
+    for rule, is_slower in RULES.items():
+
+        def calls_slower(one: Outcome, is_slower: Callable[..., bool] = is_slower) -> bool:
+            return is_slower(one.before, one.after)
+
+        shares = "".join(f"{_percent(cell, calls_slower):>11}" for cell in columns.values())
+        lines.append(f"{rule:<34}{shares}")
+    return Section(text="\n".join(lines))
+
+
+def attribution(outcomes: Sequence[Outcome]) -> Section:
+    """Whether the place that got the extra work is told first, and no other."""
+    cells: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
+    lines = [
+        "One place slowed by 3 to 5 % of a step: which places are told",
+        f"{'':<20}{'gates':>6}{'FAIL':>7}  {'right first, %':<28}{'a wrong one told, %':<28}",
+    ]
+    missed = []
+    for name, cell in cells.items():
+        right = _count(cell, lambda one: bool(one.told) and one.told[0] == one.slowed)
+        wrong = _count(cell, lambda one: any(place != one.slowed for place in one.told))
+        verdicts = (at_least(right, len(cell), RIGHT_FIRST), at_most(wrong, len(cell), WRONG_TOLD))
+        if "FAIL" in verdicts:
+            missed.append(f"attribution: {name}")
+        told = (f"{rate(right, len(cell))} {verdicts[0]}", f"{rate(wrong, len(cell))} {verdicts[1]}")
+        lines.append(
+            f"{name:<20}{len(cell):>6}{_percent(cell, is_fail):>5} %  {told[0]:<28}{told[1]:<28}".rstrip()
+        )
+    return Section(text="\n".join(lines), missed=tuple(missed))
+
+
+def biases(outcomes: Sequence[Outcome]) -> Section:
+    """Whether it matters who starts or goes first: identical code, mean over gates and standard error."""
+    lines = [
+        "Identical code: does the order matter? Mean over gates ± standard error, in % of a step",
+        f"{'':<24}{'gates':>5}{'candidate':>14}{'control':>14}   {'1st, 2nd, 3rd turn':<28}{'start':<14}",
+    ]
+    cells: dict[str, list[Outcome]] = {}
+    for one in outcomes:
+        if one.by_position:
+            cells.setdefault(f"{one.workload}, {one.load}", []).append(one)
+    for name, cell in cells.items():
+        candidate = [_middle(one.ratios) for one in cell]
+        control = [_middle(one.control) for one in cell]
+        positions = ", ".join(f"{100 * fmean(one.by_position[i] for one in cell):+.2f}" for i in range(3))
+        error = _error([one.by_position[0] for one in cell])
+        lines.append(
+            f"{name:<24}{len(cell):>5}{_mean_and_error(candidate):>14}{_mean_and_error(control):>14}"
+            f"   {f'{positions} {error}':<28}{_mean_and_error([one.by_start[0] for one in cell])}"
+        )
+    return Section(text="\n".join(lines))
+
+
+def is_fail(outcome: Outcome) -> bool:
+    """Whether the gate calls it slower."""
+    return outcome.verdict == Verdict.FAIL
+
+
+def is_void(outcome: Outcome) -> bool:
+    """Whether the control took the verdict back."""
+    return outcome.reason == Reason.CONTROL
+
+
+def _count(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> int:
+    return sum(map(holds, outcomes))
+
+
+def _percent(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> str:
+    return f"{100 * _count(outcomes, holds) / len(outcomes):.1f}"
+
+
+def _middle(groups: Sequence[Sequence[float]]) -> float:
+    return median(value for group in groups for value in group)
+
+
+def _mean_and_error(values: Sequence[float]) -> str:
+    return f"{100 * fmean(values):+.2f} {_error(values)}"
+
+
+def _error(values: Sequence[float]) -> str:
+    return f"± {100 * stdev(values) / len(values) ** 0.5:.2f}" if len(values) > 1 else "± –"
