@@ -326,7 +326,7 @@ def _step_times(process: ProcessTurns) -> list[float]:
 
 def _told_places(pairs: Sequence[Pair]) -> list[str]:
     rows = (row for _, row in changed_rows(find_changed_places(pairs)))
-    return [".".join(row.path) for row in rows]
+    return [" > ".join(row.path) for row in rows]
 
 
 def _deviations(pairs: Sequence[Pair], orders: Sequence[Sequence[Sequence[str]]]) -> list[float]:

@@ -122,7 +122,7 @@ def slowed_scope(part: str, workload: str, load: str) -> Trial:
         load=load,
         baseline=side(LIGHT, "--tree", node),
         candidates={percent: side(LIGHT, "--tree", node, "--extra", extra)},
-        slowed=".".join(_path_to(node)),
+        slowed=" > ".join(_path_to(node)),
     )
 
 
@@ -141,7 +141,7 @@ def slowed_module(part: str, workload: str, load: str) -> Trial:
         load=load,
         baseline=side(TORCH, "--slow", layer),
         candidates={percent: side(TORCH, "--slow", layer, "--extra", extra)},
-        slowed=f"forward.model.{layer}",
+        slowed=f"forward > model > model.{layer}",
     )
 
 
