@@ -74,6 +74,28 @@ def test_calls_are_told_before_any_time() -> None:
     assert row.index("2 × as often") < row.index("ms")
 
 
+def test_other_bytes_in_a_part_are_not_called_the_same() -> None:
+    def allocating(first_kb: int) -> Run:
+        """The same bytes in all, of which the first layer has so many."""
+        run = net_run(Net(first_kb=first_kb))
+        assert run.torch is not None
+        whole = net_run().torch
+        assert whole is not None
+        return msgspec.structs.replace(run, torch=msgspec.structs.replace(run.torch, groups=whole.groups))
+
+    text = render_comparison_terminal(compare(allocating(300), allocating(200)))
+    assert "Counts and bytes are the same" not in text
+    assert "Parts allocate other bytes than before" in text
+
+
+def test_a_count_that_varies_within_a_side_is_said_to() -> None:
+    comparison = compare([net_run(), net_run(Net(first_calls=2))], [net_run(), net_run(Net(first_calls=2))])
+    text = render_comparison_terminal(comparison)
+    assert "Some counts are not the same in all runs of a side" in text
+    assert "Counts and bytes are the same" not in text
+    assert re.search(r"^net\.first +varies", text, re.MULTILINE)
+
+
 def test_what_was_refused_shows_the_facts_and_no_figure() -> None:
     for text in (
         render_comparison_terminal(COMPARISONS["refused"]()),

@@ -21,8 +21,8 @@ from pyrometer.report.comparison_sections import (
     Shape,
     build_metrics,
     build_opening,
-    build_summary,
 )
+from pyrometer.report.comparison_summary import build_summary
 from pyrometer.report.diff_flamegraph import diff_look, find_vanished
 from pyrometer.report.flamegraph import draw_flamegraph, flamegraph_script, flamegraph_style
 from pyrometer.report.page_shell import Picture, fill_page
@@ -44,6 +44,7 @@ _WITHIN = ".inlined"
 _FIGURE_WIDTH = 96
 _LONGEST_PATH = 30
 _WORDS_WIDTH = 128
+_INTERVAL_WIDTH = 154
 _UNITS = {Quantity.DURATION: "duration", Quantity.BYTES: "bytes", Quantity.COUNT: "calls"}
 
 _Of = Callable[[PartChange], Change | None]
@@ -225,6 +226,7 @@ def _change_columns(
             heading="99 % interval",
             unit="text",
             values=[None if one.interval is None else f"{words.write_interval(one)} %" for one in changes],
+            width=_INTERVAL_WIDTH,
         ),
         GridColumn(
             heading="verdict",

@@ -11,8 +11,8 @@ from pyrometer.report.comparison_sections import (
     Shape,
     build_opening,
     build_sections,
-    build_summary,
 )
+from pyrometer.report.comparison_summary import build_summary
 from pyrometer.report.markdown_blocks import markdown_name, section_lines
 from pyrometer.report.safe_text import for_markdown
 

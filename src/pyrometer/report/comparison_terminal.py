@@ -11,8 +11,8 @@ from pyrometer.report.comparison_sections import (
     Shape,
     build_opening,
     build_sections,
-    build_summary,
 )
+from pyrometer.report.comparison_summary import build_summary
 from pyrometer.report.page import Page
 from pyrometer.report.screen import DEFAULT_WIDTH
 
