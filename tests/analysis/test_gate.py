@@ -124,6 +124,8 @@ def counted(candidate: list[int], *, max_slowdown: float = 0.0, control: int = 1
         ([900, 905, 902], Verdict.PASS),
         ([1_050, 1_051, 990], Verdict.INCONCLUSIVE),
         ([1_008, 1_007, 1_009], Verdict.PASS),
+        ([1_020, 1_021, 1_040], Verdict.FAIL),
+        ([999, 1_005, 1_040], Verdict.INCONCLUSIVE),
     ],
 )
 def test_counts_need_all_pairs_to_agree(candidate: list[int], verdict: Verdict) -> None:
@@ -136,6 +138,11 @@ def test_counts_within_what_is_allowed_pass() -> None:
 
 def test_a_control_that_counts_otherwise_voids_counts_too() -> None:
     assert counted([1_050] * 3, control=1_020).reason is Reason.CONTROL
+
+
+def test_counts_must_differ_by_more_than_the_control_does() -> None:
+    assert counted([1_030] * 3, control=995).verdict is Verdict.FAIL
+    assert counted([1_030] * 3, control=965).verdict is Verdict.INCONCLUSIVE
 
 
 def test_peaks_are_of_what_was_allocated_where_that_is_known() -> None:

@@ -20,8 +20,6 @@ CONFIDENCE = 0.99
 
 COUNTED_PAIRS = 5
 """Of peaks of memory and instructions, which barely vary."""
-COUNTED_CONTROL = 0.005
-"""By so much the control's median may differ there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,16 +175,17 @@ def _decide(
 def judge_counts(
     ratios: Sequence[Sequence[float]], control: Sequence[Sequence[float]], *, max_slowdown: float
 ) -> Judgement:
-    """The verdict on a metric that barely varies: all pairs must agree, and the control with itself."""
+    """The verdict on a metric that barely varies: all pairs must agree, by more than the control varies."""
     values = [value for group in ratios for value in group]
     if not values:
         return _not_measured(len(ratios))
     change = math.expm1(pooled_median([values]))
-    control_change = math.expm1(pooled_median(control)) if any(control) else None
+    controls = [math.expm1(value) for group in control for value in group]
+    noise = max(map(abs, controls), default=0.0)
     verdict, reason = _decide(
-        control_flags=control_change is not None and abs(control_change) > COUNTED_CONTROL,
-        is_slower=math.expm1(min(values)) > max_slowdown and change >= max_slowdown + LEAST_EFFECT,
-        is_within=math.expm1(max(values)) < max_slowdown + LEAST_EFFECT,
+        control_flags=bool(controls) and min(controls) > LEAST_EFFECT,
+        is_slower=math.expm1(min(values)) > max_slowdown + noise and change >= max_slowdown + LEAST_EFFECT,
+        is_within=math.expm1(max(values)) < max_slowdown + MARGIN,
         is_last=True,
     )
     return Judgement(
@@ -199,7 +198,7 @@ def judge_counts(
         p_slower=None,
         p_within=None,
         p_control=None,
-        control_change=control_change,
+        control_change=pooled_median([controls]) if controls else None,
     )
 
 

@@ -111,6 +111,9 @@ def _lane(
         trials=trials,
         tables=find_changed_places(
             trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
-        ),
+        )
+        # Places are told by their time, which counting changes.
+        if metric.is_timed
+        else (),
         subject=candidate.subject,
     )

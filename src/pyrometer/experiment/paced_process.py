@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -228,7 +229,7 @@ def running(
     processes: dict[str, PacedProcess] = {}
     with contextlib.ExitStack() as started:
         for name, side in sides.items():
-            folder = scratch / f"{name}-{time.monotonic_ns()}"
-            folder.mkdir()
+            # Of equal length: where a process's memory lies depends on its environment, too.
+            folder = Path(tempfile.mkdtemp(dir=scratch))
             processes[name] = started.enter_context(PacedProcess(side, surroundings, folder))
         yield processes

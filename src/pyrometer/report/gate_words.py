@@ -66,10 +66,8 @@ def describe_verdict(lane: GatedLane) -> str:
         case Reason.SLOWER:
             return f"{lane_name(lane)} {seen} over {pairs} of processes; allowed: {_percent(allowed)}."
         case Reason.WITHIN:
-            most = allowed + (MARGIN if lane.metric.is_timed else LEAST_EFFECT)
-            return (
-                f"{lane_name(lane)} {seen} over {pairs} of processes; {_percent(most)} or more is ruled out."
-            )
+            most = _percent(allowed + MARGIN)
+            return f"{lane_name(lane)} {seen} over {pairs} of processes; {most} or more is ruled out."
         case Reason.UNDECIDED:
             smallest = judgement.smallest_seen
             could = (
@@ -102,9 +100,9 @@ def describe_rule(lane: GatedLane) -> str:
     """By which rule the lane was judged."""
     if not lane.metric.is_timed:
         return (
-            f"FAIL: all pairs are above {_percent(lane.max_slowdown)}, and the median by "
-            f"{_percent(LEAST_EFFECT)} more. PASS: none is above by "
-            f"{_percent(lane.max_slowdown + LEAST_EFFECT)} or more."
+            f"FAIL: all pairs are above {_percent(lane.max_slowdown)} by more than the control varies, and "
+            f"their median by {_percent(LEAST_EFFECT)} or more. PASS: none is above by "
+            f"{_percent(lane.max_slowdown + MARGIN)} or more."
         )
     chance = (
         ""
