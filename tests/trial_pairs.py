@@ -71,6 +71,7 @@ def trials_of(pairs: Sequence[Pair], **plan: object) -> Trials:
     fields: dict[str, object] = {
         "unit": "step",
         "warmup_turns": (1,) * 20,
+        "warmup_ns": (float(STEP_NS),) * 20,
         "is_warm": True,
         "lead_steps": 1,
         "turn_steps": 4,

@@ -1,9 +1,10 @@
 """Programs that wait for their turns, in processes of their own."""
 
+import os
 import random
+import select
 from pathlib import Path
 
-import psutil
 import pytest
 
 from pyrometer.experiment.errors import ProgramFailedError
@@ -41,6 +42,7 @@ def plan(**fields: object) -> Plan:
     usual = {
         "unit": "step",
         "warmup_turns": (1, 1, 1),
+        "warmup_ns": (1e6, 1e6, 1e6),
         "is_warm": True,
         "lead_steps": 1,
         "turn_steps": 2,
@@ -108,10 +110,14 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     )
     with running({"one": side(tmp_path, forking + _LOOP, "9")}, _SURROUNDINGS, tmp_path) as processes:
         processes["one"].first_turn()
-        child = psutil.Process(int(processes["one"].last_words().splitlines()[0]))
-        assert child.status() != psutil.STATUS_ZOMBIE
-    # Whoever has adopted it may not have noticed its end yet.
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+        child = os.pidfd_open(int(processes["one"].last_words().splitlines()[0]))
+        assert not has_ended(child, within_s=0)
+    assert has_ended(child, within_s=10)
+    os.close(child)
+
+
+def has_ended(process: int, *, within_s: float) -> bool:
+    return bool(select.select([process], [], [], within_s)[0])
 
 
 def test_threads_and_hash_seed_are_those_of_the_pair(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class PacedProcess:
 
     def first_turn(self) -> Turn | None:
         """Waits until the first step has ended, or the whole program; None where it ended without one."""
-        return self._receive()
+        return self.receive()
 
     def order(self, order: Order) -> None:
         """Let it go on; ``receive`` tells what came of it."""
@@ -142,7 +142,7 @@ class PacedProcess:
     def take_turn(self, *, steps: int, lead: int = 0) -> Turn | None:
         """Let it make so many steps, and wait for them; None where the program ended before."""
         self.order(Order(lead=lead, steps=steps))
-        return self._receive()
+        return self.receive()
 
     def end(self) -> Farewell | None:
         """Have the program end as by ``sys.exit()``, and wait for that."""
@@ -177,7 +177,8 @@ class PacedProcess:
         self._process.wait()
         self._socket.close()
 
-    def _receive(self) -> Turn | None:
+    def receive(self) -> Turn | None:
+        """The turn that was ordered, once it is over; None where the program ended before."""
         word = self._next_word()
         if word is not None and word.turn is not None:
             return word.turn

@@ -8,10 +8,10 @@ from statistics import median
 
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
-from pyrometer.experiment.planning import is_steady
+from pyrometer.experiment.planning import JUDGED_WARMUP, is_steady
 from pyrometer.record.run import Run
 from pyrometer.record.trials import MAX_KEPT_NODES, NodeFigures, Pair, Plan, ProcessTurns, Round
-from pyrometer.record.turns import Farewell, Turn, TurnNode
+from pyrometer.record.turns import Farewell, Order, Turn, TurnNode
 from pyrometer.store.run_files import read_run
 
 BASELINE, CANDIDATE, CONTROL = "baseline", "candidate", "control"
@@ -55,8 +55,7 @@ def measure_pair(
         seen = {name: _Seen() for name in names}
         for name in names:
             _expect(processes[name].first_turn(), processes[name])
-        if plan.in_blocks:
-            _halt_all(processes)
+        _warm_up_together(processes, plan)
         for name in names:
             _warm_up(processes[name], plan, seen[name])
         for _ in range(plan.rounds):
@@ -65,7 +64,9 @@ def measure_pair(
         farewells: dict[str, Farewell] = {}
         runs: dict[str, Run] = {}
         for name in names:
-            _say_goodbye(name, processes[name].end(), processes[name], farewells, runs)
+            processes[name].order(Order(ends=True))
+        for name in names:
+            _say_goodbye(name, processes[name].wait_for_the_end(), processes[name], farewells, runs)
     pair = _pair(surroundings.hash_seed, {name: _told(one, seen[BASELINE]) for name, one in seen.items()})
     return Measured(pair=pair, runs=runs, farewells=farewells)
 
@@ -76,13 +77,22 @@ def _expect(turn: Turn | None, process: PacedProcess) -> Turn:
     return turn
 
 
-def _halt_all(processes: Mapping[str, PacedProcess]) -> None:
-    for process in processes.values():
-        process.stop()
+def _warm_up_together(processes: Mapping[str, PacedProcess], plan: Plan) -> None:
+    """All but the last turns of the warm-up, in all processes at once: these are looked at by nobody."""
+    steps = sum(plan.warmup_turns[:-JUDGED_WARMUP])
+    if steps:
+        for process in processes.values():
+            process.order(Order(steps=steps))
+        for process in processes.values():
+            _expect(process.receive(), process)
+    if plan.in_blocks:
+        for process in processes.values():
+            process.stop()
 
 
 def _warm_up(process: PacedProcess, plan: Plan, seen: _Seen) -> None:
-    for steps in plan.warmup_turns:
+    """The last turns, by which it is told whether the process is steady."""
+    for steps in plan.warmup_turns[-JUDGED_WARMUP:]:
         turn = _expect(process.take_turn(steps=steps), process)
         seen.warmup_ns.append(turn.duration_ns / turn.steps)
     if plan.in_blocks:

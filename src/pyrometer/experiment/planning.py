@@ -27,6 +27,8 @@ WARM_STEPS = 3
 WARM_NS = 200_000_000
 WARM_TURN_NS = 2_000_000
 WINDOW = 5
+JUDGED_WARMUP = 2 * WINDOW
+"""So many turns at the end of the warm-up tell whether a process is steady."""
 AGREEMENT = 0.02
 PATIENCE_NS = 500_000_000
 """So long at most a program is waited for to become steady, beyond the first ``WARM_NS``."""
@@ -103,6 +105,7 @@ def lay_out(turn: Turn, wanted: Wanted, *, warmup_turns: Sequence[int], warmup_n
     return Plan(
         unit=wanted.unit,
         warmup_turns=tuple(warmup_turns),
+        warmup_ns=tuple(warmup_ns),
         is_warm=is_steady(warmup_ns),
         lead_steps=lead,
         turn_steps=steps,
@@ -132,6 +135,8 @@ def with_fewer_steps(plan: Plan, made: int) -> Plan:
     return msgspec.structs.replace(
         plan,
         warmup_turns=tuple(warmup),
+        warmup_ns=plan.warmup_ns[: len(warmup)],
+        is_warm=is_steady(plan.warmup_ns[: len(warmup)]),
         lead_steps=lead,
         turn_steps=steps,
         rounds=min(rounds, plan.rounds),
@@ -143,6 +148,7 @@ def whole_program(wanted: Wanted) -> Plan:
     return Plan(
         unit="program",
         warmup_turns=(),
+        warmup_ns=(),
         is_warm=False,
         lead_steps=0,
         turn_steps=1,

@@ -39,9 +39,9 @@ class ProcessTurns(Value, frozen=True, kw_only=True):
 
     rounds: tuple[Round, ...]
     warmup_ns: tuple[float, ...] = ()
-    """What a step took in each turn of the warm-up."""
+    """What a step took in each of the last ten turns of the warm-up."""
     is_warm: bool
-    """Whether the last two windows of five of those agreed within 2 %."""
+    """Whether the last five of those agreed with the five before within 2 %."""
     nodes: Annotated[tuple[NodeFigures, ...], msgspec.Meta(max_length=MAX_KEPT_NODES)] = ()
     peak_bytes: Count | None = None
     """The most it had resident."""
@@ -69,8 +69,10 @@ class Plan(Value, frozen=True, kw_only=True):
     """What a round's ``steps`` are: of a PyTorch program, calls of a function, or whole programs."""
     warmup_turns: tuple[Count, ...]
     """Steps in each turn of the warm-up."""
+    warmup_ns: tuple[float, ...]
+    """What a step took in each of those, in the process that the plan was found out on."""
     is_warm: bool
-    """Whether the last two windows of five such turns agreed within 2 %."""
+    """Whether the last two windows of five of those agreed within 2 %."""
     lead_steps: Count
     """At the start of each turn, not timed."""
     turn_steps: Count
