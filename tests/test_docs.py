@@ -1,10 +1,10 @@
 """What the README and docs/ tell a reader to type works.
 
-In a ``console`` or ``bash`` block each line that starts with ``$`` is a command: ``pyrometer …`` and
-``python …`` are run, ``make …`` must name targets, ``pip install …`` extras that exist. ``python`` blocks
-of one page are run as one program. A fence that says ``python file=train.py`` puts that file where the
-page's later commands find it; one that says ``python no-run: reason`` is only shown. The page is worked
-through from top to bottom in an empty folder that holds a copy of examples/.
+In a ``console`` or ``bash`` block each line that starts with ``$`` is a command: ``pyrometer …``,
+``python …`` and a few of ``git`` are run, ``make …`` must name targets, ``pip install …`` extras that
+exist. ``python`` blocks of one page are run as one program. A fence that says ``python file=train.py``
+puts that file where the page's later commands find it; one that says ``python no-run: reason`` is only
+shown. The page is worked through from top to bottom in an empty folder that holds a copy of examples/.
 """
 
 import os
@@ -68,6 +68,8 @@ def run(arguments: Sequence[str | Path], *, folder: Path, place: str) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYROMETER")},
         "XDG_CACHE_HOME": str(folder / ".cache"),
+        **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "A reader"),
+        **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "reader@example.org"),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
     finished = subprocess.run(
@@ -110,7 +112,7 @@ def test_every_command_of_a_page_works(page: Path, folder: Path) -> None:
         match command.words:
             case ["pip", *_] | ["python" | "python3", "-m", "pip", *_]:
                 assert unknown_extras(command.text) == [], place
-            case ["python" | "python3" | "pyrometer", *_]:
+            case ["python" | "python3" | "pyrometer", *_] | ["git", "init" | "add" | "commit", *_]:
                 run(["bash", "-o", "pipefail", "-c", command.text], folder=folder, place=place)
             case ["make", *arguments]:
                 run(["make", "-n", *arguments], folder=ROOT, place=place)
@@ -153,3 +155,15 @@ def unknown_extras(command: str) -> list[str]:
         known = tomllib.load(file)["project"]["optional-dependencies"]
     asked = [extra for group in re.findall(r"\[([\w,\- ]+)\]", command) for extra in group.split(",")]
     return [extra for extra in asked if extra.strip() not in known]
+
+
+def test_the_workflow_for_github_gates_with_options_that_exist() -> None:
+    workflow = (ROOT / "docs" / "ci" / "pyrometer-gate.yml").read_text(encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-m", "pyrometer", "gate", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    commands = re.findall(r"pyrometer gate (.*?) -- train\.py", workflow, re.DOTALL)
+    assert len(commands) == 2
+    options = {option for command in commands for option in re.findall(r"(?<!\S)--?[a-z][\w-]*", command)}
+    assert options >= {"--baseline", "--max-slowdown", "--summary"}
+    assert [option for option in options if not re.search(rf"(?<!\S){option}\b", shown)] == []

@@ -1,12 +1,13 @@
 """What a gate says: the verdict, by which figures, and what to do about one that is none."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Look, Reason
 from pyrometer.analysis.gate import Verdict as GateVerdict
-from pyrometer.analysis.gated import GatedLane
+from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.trials import Metric, knows_samples, processes_of
 from pyrometer.record.trials import Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
@@ -47,44 +48,71 @@ def write_value(value: float | None, lane: GatedLane) -> str:
 
 def write_change(change: float | None) -> str:
     """A relative change in percent, with its sign."""
-    return UNKNOWN_CELL if change is None else f"{100 * change:+.1f} %"
+    return UNKNOWN_CELL if change is None else f"{_signed(change)} %"
 
 
 def write_interval(judgement: Judgement) -> str:
     """Where the change lies."""
     if judgement.interval is None:
         return UNKNOWN_CELL
-    return f"{100 * judgement.interval.low:+.1f} to {100 * judgement.interval.high:+.1f} %"
+    return f"{_signed(judgement.interval.low)} to {_signed(judgement.interval.high)} %"
+
+
+def _signed(change: float) -> str:
+    return comparison_words.signless_zero(100 * change, 1)
+
+
+def interval_heading(lanes: Sequence[GatedLane]) -> str:
+    """What the intervals are: of counts, from the least pair to the most."""
+    kinds = {lane.metric.is_timed for lane in lanes}
+    return "interval" if len(kinds) > 1 else "99 % interval" if kinds == {True} else "range"
 
 
 def describe_verdict(lane: GatedLane) -> str:
     """One sentence: what came out, and by which rule."""
     judgement, allowed = lane.judgement, lane.max_slowdown
-    seen = f"{write_change(judgement.change)} ({write_interval(judgement)})"
+    interval = "" if judgement.interval is None else f" ({write_interval(judgement)})"
     pairs = format_count(judgement.pairs, "pair")
+    seen = f"{lane_name(lane)} {write_change(judgement.change)}{interval} over {pairs} of processes"
     match judgement.reason:
         case Reason.SLOWER:
-            return f"{lane_name(lane)} {seen} over {pairs} of processes; allowed: {_percent(allowed)}."
+            return f"{seen}; allowed: {_percent(allowed)}."
         case Reason.WITHIN:
             most = _percent(allowed + MARGIN)
-            return f"{lane_name(lane)} {seen} over {pairs} of processes; {most} or more is ruled out."
+            return f"{seen}; {most} or more is ruled out."
         case Reason.UNDECIDED:
-            smallest = judgement.smallest_seen
-            could = (
-                "" if smallest is None else f" Changes below about {_percent(smallest)} cannot be told here."
-            )
-            return (
-                f"{lane_name(lane)} {seen} over {pairs} of processes: neither more than {_percent(allowed)} "
-                f"nor less than {_percent(allowed + MARGIN)} can be ruled out.{could}"
-            )
+            return f"{seen}: {_describe_doubt(lane)}"
         case Reason.CONTROL:
             return (
-                f"void: the control, which runs the baseline's code, differs from the baseline by "
-                f"{write_change(judgement.control_change)} over {pairs}. Something disturbs the two sides "
-                "unequally; measure again on a quieter machine."
+                f"{lane_name(lane)}: void, since the control, which runs the baseline's code, differs from "
+                f"the baseline by {write_change(judgement.control_change)} over {pairs}. {_why_void(lane)}"
             )
         case Reason.NOT_MEASURED:
-            return f"{lane_name(lane)} was not measured: {describe_what_is_missing(lane)}"
+            return f"{lane_name(lane)}: not measured; {describe_what_is_missing(lane)}"
+
+
+def _describe_doubt(lane: GatedLane) -> str:
+    """Why there is neither FAIL nor PASS."""
+    judgement, allowed = lane.judgement, lane.max_slowdown
+    if judgement.alpha is None:
+        control = judgement.control_change
+        beside = "" if control is None else f", with a control at {write_change(control)}"
+        return f"not enough for FAIL, too much for PASS{beside}."
+    least = math.ceil(-math.log2(judgement.alpha))
+    if judgement.pairs < least:
+        return f"so few can tell nothing, whatever they show; it takes {least} or more."
+    smallest = judgement.smallest_seen
+    could = "" if smallest is None else f" Changes below about {_percent(smallest)} cannot be told here."
+    return (
+        f"neither FAIL (more than {_percent(allowed)}) nor PASS (less than {_percent(allowed + MARGIN)}) "
+        f"is sure.{could}"
+    )
+
+
+def _why_void(lane: GatedLane) -> str:
+    if not lane.metric.is_timed:
+        return "The count is another one each time, and says nothing of the change."
+    return "Something disturbs the two sides unequally; measure again on a quieter machine."
 
 
 def describe_what_is_missing(lane: GatedLane) -> str:
@@ -93,7 +121,7 @@ def describe_what_is_missing(lane: GatedLane) -> str:
         return "the steps do not tell how many samples they work on; use --metric latency."
     if lane.metric is Metric.INSTRUCTIONS:
         return "callgrind counted nothing; see: pyrometer doctor."
-    return "see what could not be seen, below."
+    return "see what could not be seen, below." if lane.trials.losses else "no process could tell it."
 
 
 def describe_rule(lane: GatedLane) -> str:
@@ -102,18 +130,19 @@ def describe_rule(lane: GatedLane) -> str:
         return (
             f"FAIL: all pairs are above {_percent(lane.max_slowdown)} by more than the control varies, and "
             f"their median by {_percent(LEAST_EFFECT)} or more. PASS: none is above by "
-            f"{_percent(lane.max_slowdown + MARGIN)} or more."
+            f"{_percent(lane.max_slowdown + MARGIN)} or more. The interval is from the least pair to the most."
         )
     chance = (
         ""
         if lane.judgement.alpha is None
         else f", each with a chance of error of {100 * lane.judgement.alpha:g} %"
     )
+    shared = "" if lane.subject is None else " All benchmarks share FAIL's (Holm's correction)."
     return (
         f"FAIL: slower by at most {_percent(lane.max_slowdown)} is ruled out, and the estimate is at least "
         f"{_percent(lane.max_slowdown + LEAST_EFFECT)}. PASS: slower by "
         f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}. By a sign-flip test over "
-        "pairs of processes; looks after 10, 20 and 40 pairs."
+        f"pairs of processes; looks after 10, 20 and 40 pairs.{shared}"
     )
 
 
@@ -127,11 +156,11 @@ def describe_side(side: TrialSide) -> str:
     if side.commit is None:
         return f"{short(side.name)}: {short(side.command)}"
     changed = " with uncommitted changes" if side.is_dirty else ""
-    return f"{short(side.name)}: commit {side.commit[:12]}{changed}"
+    return f"{short(side.name)}, commit {side.commit[:12]}{changed}"
 
 
 def describe_plan(trials: Trials) -> Iterator[str]:
-    """How it was measured."""
+    """How it was measured: first what many programs may have in common."""
     plan = trials.plan
     threads = (
         "as many threads as libraries choose"
@@ -143,17 +172,17 @@ def describe_plan(trials: Trials) -> Iterator[str]:
         yield f"A pair is a fresh process of each side{control}, run whole, in random order; {threads}."
         return
     yield (
-        f"A pair is a fresh process of each side{control}, all alive; they take "
-        f"{format_count(plan.rounds, 'turn')} each, in random order, of {_steps(plan)}; {threads}."
+        f"A pair is a fresh process of each side{control}, all alive, that take turns in random order; "
+        f"{threads}."
     )
     if plan.in_blocks:
         yield "The waiting ones are halted, with their children: loader workers would go on otherwise."
     processes = [process for pair in trials.pairs for process in processes_of(pair)]
     warm = sum(process.is_warm for process in processes)
     yield (
-        f"Warm-up: {format_count(sum(plan.warmup_turns), 'step')}; by then {warm} of {len(processes)} "
-        "processes were steady (two windows of five turns within 2 %)"
-        + ("." if warm == len(processes) else ", the others not.")
+        f"{format_count(plan.rounds, 'turn')} each, of {_steps(plan)}. Warm-up: "
+        f"{format_count(sum(plan.warmup_turns), 'step')}. Steady by then, by two windows of five turns within "
+        f"2 %: {warm} of {len(processes)} processes."
     )
 
 
@@ -183,8 +212,9 @@ def describe_places(lane: GatedLane) -> Iterator[str]:
     changed = lane.changed
     for row in changed[:_MOST_NAMED]:
         yield describe_place(row, lane.trials.plan.unit)
-    if len(changed) > _MOST_NAMED:
-        yield f"{len(changed) - _MOST_NAMED:,} more places changed: see the tables."
+    left = len(changed) - _MOST_NAMED
+    if left > 0:
+        yield f"{format_count(left, 'more place')} changed: see the tables."
 
 
 def describe_place(row: PartChange, unit: str) -> str:
@@ -202,14 +232,15 @@ def describe_place(row: PartChange, unit: str) -> str:
     return f"{name} is {word}: {by} a {unit} ({100 * (row.own.relative or 0):+.0f} %){moved}"
 
 
-def headline(verdict: GateVerdict) -> str:
-    """The verdict with what it means."""
+def headline(lanes: Sequence[GatedLane]) -> str:
+    """The verdict on all of them, with what it means."""
+    failed = {lane.metric.is_timed for lane in lanes if lane.verdict is GateVerdict.FAIL}
     return {
         GateVerdict.PASS: "PASS",
-        GateVerdict.FAIL: "FAIL: slower than allowed",
+        GateVerdict.FAIL: f"FAIL: {'slower' if failed == {True} else 'more'} than allowed",
         GateVerdict.INCONCLUSIVE: "INCONCLUSIVE: cannot be told",
         GateVerdict.REFUSED: "REFUSED: may not be compared",
-    }[verdict]
+    }[overall(lanes)]
 
 
 def short(name: str) -> str:
