@@ -175,15 +175,15 @@ def show(results: Results, parts: Sequence[str]) -> int:
 
 def head(options: argparse.Namespace) -> str:
     """What is measured, and on what."""
-    looks = [f"{look.pairs} ({100 * look.alpha:g} %)" for look in looks_of(is_short=options.short)]
+    looks = [f"{look.pairs} pairs ({100 * look.alpha:g} %)" for look in looks_of(is_short=options.short)]
     return "\n".join(
         (
             machine_facts(),
-            f"Gates as the product makes them, max slowdown 0, looks after {', '.join(looks)} pairs. A pair",
-            "is a fresh process of baseline, candidate and control. void: the control differed. others:",
-            f"cores that processes not ours kept busy, median. busy: {options.jobs} gates at once, beside a",
-            "neighbour that comes and goes. Intervals: Clopper-Pearson, 95 %. PASS and FAIL: a limit is kept",
-            "or missed with all of the interval.",
+            f"Gates as the product makes them, max slowdown 0, looks after {', '.join(looks)}.",
+            "A pair: a fresh process of baseline, candidate and control. void: the control differed.",
+            "others: cores that processes not ours kept busy, median.",
+            f"busy: {options.jobs} gates at once, beside a neighbour that comes and goes.",
+            "Intervals: Clopper-Pearson, 95 %. PASS or FAIL: all of one keeps its limit, or misses it.",
         )
     )
 

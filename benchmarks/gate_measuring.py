@@ -28,9 +28,9 @@ from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
 from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair
-from pyrometer.experiment.planning import Wanted, is_steady, plan_turns
+from pyrometer.experiment.planning import JUDGED_WARMUP, Wanted, is_steady, plan_turns
 from pyrometer.record.trials import Pair, Plan, ProcessTurns, Round
-from pyrometer.record.turns import Turn
+from pyrometer.record.turns import Order, Turn
 from pyrometer.stats.pooled import pooled_median
 
 HERE = Path(__file__).parent
@@ -140,13 +140,13 @@ class _Course:
     started_at: datetime = field(default_factory=lambda: datetime.now().astimezone())
 
 
-def side(program: str, *options: object) -> Side:
-    """One of the programs beside this file, with its options."""
+def side(program: str, *options: object, folder: Path = HERE) -> Side:
+    """One of the programs beside this file, or a copy of it in another folder, with its options."""
     return Side(
         name=" ".join(map(str, (program, *options))),
-        arguments=(str(HERE / program), *map(str, options)),
-        folder=HERE,
-        program_folder=HERE,
+        arguments=(str(folder / program), *map(str, options)),
+        folder=folder,
+        program_folder=folder,
     )
 
 
@@ -252,8 +252,13 @@ def _measure_many(
     with running({name: sides[name] for name in names}, surroundings, scratch) as processes:
         for name in names:
             _expect(processes[name].first_turn(), processes[name])
+        together = sum(plan.warmup_turns[:-JUDGED_WARMUP])
+        for name in names if together else ():
+            processes[name].order(Order(steps=together))
+        for name in names if together else ():
+            _expect(processes[name].receive(), processes[name])
         for name in names:
-            for steps in plan.warmup_turns:
+            for steps in plan.warmup_turns[-JUDGED_WARMUP:]:
                 turn = _expect(processes[name].take_turn(steps=steps), processes[name])
                 warmup_ns[name].append(turn.duration_ns / turn.steps)
         for _ in range(plan.rounds):
@@ -263,7 +268,9 @@ def _measure_many(
                 )
                 turns[name].append(turn)
         for name in names:
-            processes[name].end()
+            processes[name].order(Order(ends=True))
+        for name in names:
+            processes[name].wait_for_the_end()
     return {
         name: ProcessTurns(
             rounds=tuple(Round(turn.duration_ns, turn.steps, turn.samples) for turn in turns[name]),

@@ -166,7 +166,7 @@ def biases(outcomes: Sequence[Outcome]) -> Section:
     """Whether it matters who starts or goes first: identical code, mean over gates and standard error."""
     lines = [
         "Identical code: does the order matter? Mean over gates ± standard error, in % of a step",
-        f"{'':<24}{'gates':>5}{'candidate':>14}{'control':>14}   {'1st, 2nd, 3rd turn':<28}{'start':<14}",
+        f"{'':<24}{'gates':>5}{'candidate':>14}{'control':>14}   {'1st, 2nd, 3rd turn':<28}{'first started'}",
     ]
     cells: dict[str, list[Outcome]] = {}
     for one in outcomes:
@@ -175,11 +175,12 @@ def biases(outcomes: Sequence[Outcome]) -> Section:
     for name, cell in cells.items():
         candidate = [_middle(one.ratios) for one in cell]
         control = [_middle(one.control) for one in cell]
-        positions = ", ".join(f"{100 * fmean(one.by_position[i] for one in cell):+.2f}" for i in range(3))
-        error = _error([one.by_position[0] for one in cell])
+        turns = [[one.by_position[i] - fmean(one.by_position) for one in cell] for i in range(3)]
+        positions = ", ".join(f"{100 * fmean(turn):+.2f}" for turn in turns)
+        starts = [one.by_start[0] - fmean(one.by_start) for one in cell]
         lines.append(
             f"{name:<24}{len(cell):>5}{_mean_and_error(candidate):>14}{_mean_and_error(control):>14}"
-            f"   {f'{positions} {error}':<28}{_mean_and_error([one.by_start[0] for one in cell])}"
+            f"   {f'{positions} {_error(turns[0])}':<28}{_mean_and_error(starts)}"
         )
     return Section(text="\n".join(lines))
 

@@ -1,6 +1,8 @@
 """The kinds of gates whose errors are counted: which programs are compared, and beside what."""
 
+import atexit
 import random
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from gate_light_program import BRANCHES, OWN_UNITS, UNITS
 from gate_load import FAST_S, SLOW_S
-from gate_measuring import Outcome, Trial, measured_change, plan_for, side
+from gate_measuring import HERE, Outcome, Trial, measured_change, plan_for, side
 
 from pyrometer.experiment.paced_process import Side
 from pyrometer.record.trials import Plan
@@ -81,7 +83,7 @@ def outliers(part: str, workload: str, load: str) -> Trial:
 
 def first_is_slower(part: str, workload: str, load: str) -> Trial:
     """The light program on both sides; whoever goes first in a round is 10 % slower in that turn."""
-    file = Path(_folder().name) / f"steps-{time.monotonic_ns()}"
+    file = Path(_folder()) / f"steps-{time.monotonic_ns()}"
     file.write_bytes(b"\0")
 
     def mark(plan: Plan) -> None:
@@ -100,28 +102,48 @@ def first_is_slower(part: str, workload: str, load: str) -> Trial:
     )
 
 
+def another_folder(part: str, workload: str, load: str) -> Trial:
+    """The light program on both sides, the baseline's in a folder with a longer path, as a checkout is."""
+    folder = Path(_folder()) / ("checked-out-" * 8)
+    folder.mkdir(exist_ok=True)
+    shutil.copy(HERE / LIGHT, folder)
+    return Trial(
+        part=part,
+        workload=workload,
+        load=load,
+        baseline=side(LIGHT, folder=folder),
+        candidates={0.0: side(LIGHT)},
+    )
+
+
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Removed when this program ends."""
-    return tempfile.TemporaryDirectory(prefix="gate-first-")
+def _folder() -> str:
+    """For what trials need; removed when this program ends."""
+    folder = tempfile.mkdtemp(prefix="gate-trials-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def extra_work(part: str, workload: str, load: str) -> Trial:
     """All amounts of extra work, beside one baseline."""
-    candidates = {percent: side(LIGHT, "--extra", round(UNITS * percent / 100)) for percent in EXTRA_PERCENT}
-    return Trial(part=part, workload=workload, load=load, baseline=side(LIGHT), candidates=candidates)
+    candidates = {percent: _with_extra(percent) for percent in EXTRA_PERCENT}
+    return Trial(part=part, workload=workload, load=load, baseline=_with_extra(0), candidates=candidates)
+
+
+def _with_extra(percent: float, *options: object) -> Side:
+    # As long on all sides: where a process's memory lies depends on its arguments, too.
+    return side(LIGHT, "--extra", f"{round(UNITS * percent / 100):03}", *options)
 
 
 def slowed_scope(part: str, workload: str, load: str) -> Trial:
     """One of ten scopes, chosen at random, with 3 to 5 % of a step more to do."""
     node, percent = random.choice(list(OWN_UNITS)), random.choice(SLOWED_PERCENT)
-    extra = round(UNITS * percent / 100)
     return Trial(
         part=part,
         workload=workload,
         load=load,
-        baseline=side(LIGHT, "--tree", node),
-        candidates={percent: side(LIGHT, "--tree", node, "--extra", extra)},
+        baseline=_with_extra(0, "--tree", node),
+        candidates={percent: _with_extra(percent, "--tree", node)},
         slowed=" > ".join(_path_to(node)),
     )
 
@@ -139,8 +161,8 @@ def slowed_module(part: str, workload: str, load: str) -> Trial:
         part=part,
         workload=workload,
         load=load,
-        baseline=side(TORCH, "--slow", layer),
-        candidates={percent: side(TORCH, "--slow", layer, "--extra", extra)},
+        baseline=side(TORCH, "--slow", layer, "--extra", "00"),
+        candidates={percent: side(TORCH, "--slow", layer, "--extra", f"{extra:02}")},
         slowed=f"forward > model > model.{layer}",
     )
 
@@ -190,6 +212,15 @@ CELLS = (
         is_busy=True,
     ),
     Cell(part="adversaries", workload="light", load="drift", wanted=100, short=1, make=drift, is_busy=True),
+    Cell(
+        part="adversaries",
+        workload="light",
+        load="another folder",
+        wanted=100,
+        short=0,
+        make=another_folder,
+        is_busy=True,
+    ),
     Cell(
         part="adversaries",
         workload="light",
