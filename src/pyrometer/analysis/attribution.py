@@ -35,16 +35,16 @@ _KINDS = {"module": PartsKind.MODULES, "scope": PartsKind.SCOPES}
 
 
 def find_changed_places(
-    pairs: Sequence[Pair], *, unit: str = "step", calls_per_step: int = 1
+    pairs: Sequence[Pair], *, unit: str = "step", calls_per_step: int = 1, is_void: bool = False
 ) -> tuple[PartsTable, ...]:
     """A table for each call tree, with what each place takes of a step, or call, on both sides.
 
     Rows whose calls changed come first, then those whose time changed most; places too small to be
-    tested stand in it without a verdict.
+    tested stand in it without a verdict, and where the control has voided the pairs, all do.
     """
     if not pairs:
         return ()
-    tables = [_Tree(kind, pairs, unit, calls_per_step) for kind in _KINDS]
+    tables = [_Tree(kind, pairs, unit, calls_per_step, is_void=is_void) for kind in _KINDS]
     tables = [tree for tree in tables if tree.paths]
     tested = [(tree, path) for tree in tables for path in (*tree.tested, None)]
     p_values = max_t_p_values([tree.differences(path) for tree, path in tested])
@@ -59,8 +59,11 @@ _Path = tuple[str, ...]
 class _Tree:
     """One call tree in all processes of all pairs; the path None stands for what is in no place."""
 
-    def __init__(self, kind: str, pairs: Sequence[Pair], unit: str, calls_per_step: int) -> None:
+    def __init__(
+        self, kind: str, pairs: Sequence[Pair], unit: str, calls_per_step: int, *, is_void: bool
+    ) -> None:
         self.kind = kind
+        self._is_void = is_void
         self._unit = unit
         self._calls_per_step = calls_per_step
         self._pairs = pairs
@@ -85,7 +88,7 @@ class _Tree:
         return [change - sum(node.change_ns for node in nodes.values()) for change, nodes in wholes]
 
     def table(self) -> PartsTable:
-        whole = _whole(self._pairs)
+        whole = _whole(self._pairs, is_void=self._is_void)
         places = Places()
         rows = [self._row(path, places) for path in self.paths]
         rest = self._judged(None, *self._rest(whole, rows), is_tested=True)
@@ -158,10 +161,8 @@ class _Tree:
             )
         change = median(self.differences(path))
         least = LEAST_CHANGE_SHARE * median(self._whole_before)
-        if self.p_values[path] <= ALPHA and abs(change) >= least:
-            verdict, doubt = (Verdict.SLOWER if change > 0 else Verdict.FASTER), None
-        else:
-            verdict, doubt = Verdict.CANNOT_TELL, Doubt.UNDECIDED
+        is_sure = self.p_values[path] <= ALPHA and abs(change) >= least
+        verdict, doubt = _verdict(change, is_sure=is_sure, is_void=self._is_void)
         return Change(quantity=Quantity.DURATION, before=before, after=after, verdict=verdict, doubt=doubt)
 
     def _medians(self, path: _Path) -> tuple[float, float]:
@@ -190,18 +191,22 @@ def _step_change_ns(pair: Pair) -> float:
     return median(one.duration_ns / one.steps - other.duration_ns / other.steps for one, other in turns)
 
 
-def _whole(pairs: Sequence[Pair]) -> Change:
+def _verdict(change: float, *, is_sure: bool, is_void: bool) -> tuple[Verdict, Doubt | None]:
+    if is_void:
+        return Verdict.CANNOT_TELL, Doubt.CONTROL
+    if not is_sure:
+        return Verdict.CANNOT_TELL, Doubt.UNDECIDED
+    return (Verdict.SLOWER if change > 0 else Verdict.FASTER), None
+
+
+def _whole(pairs: Sequence[Pair], *, is_void: bool) -> Change:
     before = median(_step_ns(pair.baseline) for pair in pairs)
     change = median(map(_step_change_ns, pairs))
     p_value = two_sided_p_value(candidate_ratios(pairs, Metric.LATENCY))
     is_sure = p_value is not None and p_value <= ALPHA and abs(change) >= LEAST_CHANGE_SHARE * before
-    verdict = (Verdict.SLOWER if change > 0 else Verdict.FASTER) if is_sure else Verdict.CANNOT_TELL
+    verdict, doubt = _verdict(change, is_sure=is_sure, is_void=is_void)
     return Change(
-        quantity=Quantity.DURATION,
-        before=before,
-        after=before + change,
-        verdict=verdict,
-        doubt=None if is_sure else Doubt.UNDECIDED,
+        quantity=Quantity.DURATION, before=before, after=before + change, verdict=verdict, doubt=doubt
     )
 
 

@@ -18,6 +18,9 @@ MARGIN = 0.03
 """PASS rules out that it is slower by so much more than is allowed."""
 CONFIDENCE = 0.99
 
+LEAST_FOR_INTERVAL = 8
+"""Of fewer pairs not even the least and the largest enclose the median with that confidence."""
+
 COUNTED_PAIRS = 5
 """Of peaks of memory and instructions, which barely vary."""
 
@@ -114,7 +117,7 @@ def judge(
         pairs=len(groups),
         alpha=look.alpha,
         change=change,
-        interval=relative(two_level_interval(groups, confidence=CONFIDENCE)),
+        interval=interval_of(groups),
         p_slower=p_slower,
         p_within=p_within,
         p_control=p_control,
@@ -208,6 +211,13 @@ def two_sided_p_value(groups: Sequence[Sequence[float]]) -> float | None:
     if not known:
         return None
     return min(1.0, 2 * min(sign_flip_p_value(known), sign_flip_p_value(below(known, 0.0))))
+
+
+def interval_of(groups: Sequence[Sequence[float]]) -> Interval | None:
+    """In which the relative change lies, by logarithms of ratios; None where pairs are too few for one."""
+    if len(groups) < LEAST_FOR_INTERVAL:
+        return None
+    return relative(two_level_interval(groups, confidence=CONFIDENCE))
 
 
 def relative(interval: Interval) -> Interval:

@@ -35,8 +35,11 @@ class GatedLane:
 
     @property
     def after(self) -> float | None:
-        """The candidate's."""
-        return _middle([value_of(pair.candidate, self.metric) for pair in self.trials.pairs])
+        """The candidate's: of times the baseline's with the change of turns side by side."""
+        change = self.judgement.change
+        if not self.metric.is_timed or self.before is None or change is None:
+            return _middle([value_of(pair.candidate, self.metric) for pair in self.trials.pairs])
+        return self.before * (1 + change)
 
     @property
     def changed(self) -> tuple[PartChange, ...]:

@@ -17,12 +17,12 @@ from pyrometer.analysis.comparison.model import (
 )
 from pyrometer.analysis.comparison.verdicts import LEAST_EFFECT, PEAK_TOLERANCE, SAME_WITHIN, Pairing
 from pyrometer.analysis.comparison.verdicts import judge_counts as judge_peaks
-from pyrometer.analysis.gate import CONFIDENCE, Look, relative, two_sided_p_value
+from pyrometer.analysis.gate import Look, interval_of, two_sided_p_value
 from pyrometer.analysis.identity import Comparability
 from pyrometer.analysis.trials import Metric as TrialMetric
 from pyrometer.analysis.trials import candidate_ratios, control_ratios, knows_samples, value_of
 from pyrometer.record.trials import Pair, Trials, TrialSide
-from pyrometer.stats.pooled import pooled_median, two_level_interval
+from pyrometer.stats.pooled import pooled_median
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
 
 
@@ -64,7 +64,10 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
         doubt=doubt if doubt is Doubt.CONTROL else None,
         metrics=tuple(_metrics(trials, verdict, doubt)),
         tables=find_changed_places(
-            trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
+            trials.pairs,
+            unit=trials.plan.unit,
+            calls_per_step=trials.plan.calls_per_step,
+            is_void=doubt is Doubt.CONTROL,
         ),
         trials=trials,
         look=look,
@@ -116,7 +119,7 @@ def _time_change(
         after=None if before is None or change is None else before * change,
         verdict=verdict,
         doubt=doubt,
-        interval=relative(two_level_interval(ratios, confidence=CONFIDENCE)) if ratios else None,
+        interval=interval_of(ratios),
     )
 
 

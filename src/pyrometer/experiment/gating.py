@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyrometer.analysis.attribution import find_changed_places
-from pyrometer.analysis.gate import COUNTED_PAIRS, LOOKS, Judgement, Look, judge_counts, judge_suite
+from pyrometer.analysis.gate import COUNTED_PAIRS, LOOKS, Judgement, Look, Reason, judge_counts, judge_suite
 from pyrometer.analysis.gated import GatedLane
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
@@ -110,7 +110,10 @@ def _lane(
         max_slowdown=rule.max_slowdown,
         trials=trials,
         tables=find_changed_places(
-            trials.pairs, unit=trials.plan.unit, calls_per_step=trials.plan.calls_per_step
+            trials.pairs,
+            unit=trials.plan.unit,
+            calls_per_step=trials.plan.calls_per_step,
+            is_void=judgement.reason is Reason.CONTROL,
         )
         # Places are told by their time, which counting changes.
         if metric.is_timed

@@ -216,7 +216,7 @@ def comparison_content(comparison: Comparison) -> ComparisonContent:
             MetricContent(metric=one.metric, subject=one.subject, change=_change(one.change))
             for one in comparison.metrics
         ),
-        tables=tuple(map(_table, comparison.tables)),
+        tables=tuple(map(table_content, comparison.tables)),
         functions=tuple(map(_function, functions)),
         vanished_frames=tuple(
             VanishedContent(name=one.name, module=one.module, share=one.share) for one in vanished
@@ -283,7 +283,8 @@ def _known(change: Change | None) -> ChangeContent | None:
     return None if change is None else _change(change)
 
 
-def _table(table: PartsTable) -> TableContent:
+def table_content(table: PartsTable) -> TableContent:
+    """One table of parts, all of its rows."""
     places = {row.place: index for index, row in enumerate(table.rows)}
     return TableContent(
         kind=table.kind,

@@ -49,6 +49,7 @@ class Shape:
 
     style: Style
     top: int | None = DEFAULT_TOP
+    where_the_rest_is: str = "--top N, or --all"
 
 
 def build_opening(comparison: Comparison) -> Section:
@@ -140,7 +141,9 @@ def build_parts(table: PartsTable, shape: Shape) -> Section:
         title=words.TABLE_TITLES[table.kind],
         blocks=(
             _trimmed(made),
-            *notes((f"{words.describe_basis(table)} {words.describe_adding_up(table)}", *_folding(folded))),
+            *notes(
+                (f"{words.describe_basis(table)} {words.describe_adding_up(table)}", *_folding(folded, shape))
+            ),
         ),
     )
 
@@ -292,8 +295,8 @@ def _sum_row(name: str, change: Change, style: Style, *, emphasis: Emphasis) -> 
     return Row(name=name, cells=("", *cells, verdict if is_told else ""), emphasis=emphasis)
 
 
-def _folding(folded: Sequence[PartChange]) -> tuple[str, ...]:
-    return (f"{len(folded):,} more rows: --top N, or --all.",) if folded else ()
+def _folding(folded: Sequence[PartChange], shape: Shape) -> tuple[str, ...]:
+    return (f"{len(folded):,} more rows: {shape.where_the_rest_is}.",) if folded else ()
 
 
 def _share(share: float | None, margin: float | None) -> str:

@@ -116,7 +116,7 @@ def write_signed(value: float | None, quantity: Quantity, style: Style) -> str:
     if value is None:
         return UNKNOWN_CELL
     if quantity is Quantity.SHARE:
-        return f"{_signless_zero(100 * value, 1)} pt"
+        return f"{signless_zero(100 * value, 1)} pt"
     written = write_figure(abs(value), quantity, style)
     if not any(digit in "123456789" for digit in written):
         return written
@@ -128,10 +128,11 @@ def write_percent(change: Change) -> str:
     if change.relative is None or change.quantity is Quantity.SHARE:
         return UNKNOWN_CELL
     percent = 100 * change.relative
-    return ">+999" if percent >= 999.95 else _signless_zero(percent, 1)
+    return ">+999" if percent >= 999.95 else signless_zero(percent, 1)
 
 
-def _signless_zero(value: float, decimals: int) -> str:
+def signless_zero(value: float, decimals: int) -> str:
+    """A number with its sign, but 0 without."""
     written = f"{value:+.{decimals}f}"
     return written[1:] if float(written) == 0 else written
 
@@ -141,7 +142,7 @@ def write_interval(change: Change) -> str:
     if change.interval is None:
         return UNKNOWN_CELL
     low, high = change.interval
-    return f"{_signless_zero(100 * low, 1)} to {_signless_zero(100 * high, 1)}"
+    return f"{signless_zero(100 * low, 1)} to {signless_zero(100 * high, 1)}"
 
 
 def write_verdict(change: Change, presence: Presence = Presence.BOTH) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.gate import Verdict
-from pyrometer.analysis.gated import GatedLane, overall
+from pyrometer.analysis.gated import GatedLane
 from pyrometer.report import gate_words as words
 from pyrometer.report.blocks import Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
 from pyrometer.report.cells import COMPACT, SPACIOUS, Style
@@ -15,6 +15,7 @@ from pyrometer.report.screen import DEFAULT_WIDTH
 
 _NARROWEST = 40
 _SHOWN_ROWS = 8
+_WHERE_THE_REST_IS = "all are in the JSON, -o FILE"
 
 
 def render_gate_terminal(
@@ -22,7 +23,7 @@ def render_gate_terminal(
 ) -> str:
     """The gate's verdict and its reasons, as text of at most ``width`` columns."""
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
-    content = [page.paragraph(words.headline(overall(lanes)), style="bold")]
+    content = [page.paragraph(words.headline(lanes), style="bold")]
     for section in build_sections(lanes, COMPACT):
         content += page.section(section)
     return page.render(iter(content))
@@ -34,7 +35,7 @@ def render_gate_markdown(lanes: Sequence[GatedLane]) -> str:
 
 
 def _markdown_lines(lanes: Sequence[GatedLane]) -> Iterator[str]:
-    yield f"# Pyrometer gate: {for_markdown(words.headline(overall(lanes)))}"
+    yield f"# Pyrometer gate: {for_markdown(words.headline(lanes))}"
     first, *rest = build_sections(lanes, SPACIOUS)
     yield from section_lines((first,))
     for section in rest:
@@ -63,20 +64,26 @@ def _verdicts(lanes: Sequence[GatedLane]) -> Section:
         Column(heading="baseline"),
         Column(heading="candidate"),
         Column(heading="change"),
-        Column(heading="99 % interval", dropped=1),
+        Column(heading=words.interval_heading(lanes), dropped=1),
         Column(heading="pairs", dropped=2),
         Column(heading="verdict", left=True),
     )
     rows = tuple(_row(lane) for lane in lanes)
-    sentences = tuple(f"{lane.verdict.value}: {words.describe_verdict(lane)}" for lane in lanes)
     return Section(
         title=f"Gate of {words.program_name(trials)}",
         blocks=(
             Lines(lines=sides),
             Table(columns=columns, rows=rows, names="metric", whole_names=True),
-            Bullets(lines=(*sentences, *(place for lane in lanes for place in words.describe_places(lane)))),
+            Bullets(lines=tuple(_sentences(lanes))),
         ),
     )
+
+
+def _sentences(lanes: Sequence[GatedLane]) -> Iterator[str]:
+    for lane in lanes:
+        yield f"{lane.verdict.value}: {words.describe_verdict(lane)}"
+        whose = f"{words.lane_name(lane)}: " if len(lanes) > 1 else ""
+        yield from (f"{whose}{place}" for place in words.describe_places(lane))
 
 
 def _row(lane: GatedLane) -> Row:
@@ -97,20 +104,31 @@ def _row(lane: GatedLane) -> Row:
 
 def _places(lane: GatedLane, style: Style, *, several: bool) -> Iterator[Section]:
     for table in lane.tables:
-        section = build_parts(table, Shape(style=style, top=_SHOWN_ROWS))
+        section = build_parts(
+            table, Shape(style=style, top=_SHOWN_ROWS, where_the_rest_is=_WHERE_THE_REST_IS)
+        )
         title = f"{section.title}, a {lane.trials.plan.unit}"
         yield Section(title=f"{words.lane_name(lane)}: {title}" if several else title, blocks=section.blocks)
 
 
 def _method(lanes: Sequence[GatedLane]) -> Section:
     rules = dict.fromkeys(words.describe_rule(lane) for lane in lanes)
-    plans = dict.fromkeys(line for lane in lanes for line in words.describe_plan(lane.trials))
     losses = dict.fromkeys(loss for lane in lanes for loss in lane.trials.losses)
     seen = [f"Could not be seen: {loss}" for loss in losses]
     return Section(
         title="How it was measured",
         blocks=(
-            Bullets(lines=(*plans, *rules, *seen)),
+            Bullets(lines=(*_plans(lanes), *rules, *seen)),
             *notes(("A stored time never gates: both sides ran here and now.",)),
         ),
     )
+
+
+def _plans(lanes: Sequence[GatedLane]) -> Iterator[str]:
+    """What holds for all of them once, and the rest with its lane."""
+    told: dict[str, list[str]] = {}
+    for lane in lanes:
+        for line in words.describe_plan(lane.trials):
+            told.setdefault(line, []).append(words.lane_name(lane))
+    for line, names in told.items():
+        yield line if len(names) == len(lanes) else f"{', '.join(names)}: {line}"

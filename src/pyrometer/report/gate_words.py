@@ -130,7 +130,8 @@ def describe_rule(lane: GatedLane) -> str:
         return (
             f"FAIL: all pairs are above {_percent(lane.max_slowdown)} by more than the control varies, and "
             f"their median by {_percent(LEAST_EFFECT)} or more. PASS: none is above by "
-            f"{_percent(lane.max_slowdown + MARGIN)} or more. The interval is from the least pair to the most."
+            f"{_percent(lane.max_slowdown + MARGIN)} or more. In brackets: from the least pair to the "
+            "most."
         )
     chance = (
         ""
@@ -181,8 +182,8 @@ def describe_plan(trials: Trials) -> Iterator[str]:
     warm = sum(process.is_warm for process in processes)
     yield (
         f"{format_count(plan.rounds, 'turn')} each, of {_steps(plan)}. Warm-up: "
-        f"{format_count(sum(plan.warmup_turns), 'step')}. Steady by then, by two windows of five turns within "
-        f"2 %: {warm} of {len(processes)} processes."
+        f"{format_count(sum(plan.warmup_turns), 'step')}. Steady by then, by two windows of five turns "
+        f"within 2 %: {warm} of {len(processes)} processes."
     )
 
 
