@@ -1,26 +1,29 @@
 """A gate as JSON, for programs: verdicts, figures, places that changed, and every value measured.
 
 Changes are relative (0.03 is 3 % more), times in nanoseconds, sizes in bytes; what was not measured is
-null.
+null. The text is plain ASCII. Keys stay, new ones may come, and ``version`` rises when the meaning of one
+changes. Write the schema anew after a change:
+``python -m pyrometer.report.gate_json > docs/gate.schema.json``.
 """
 
+import json
+import sys
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from pyrometer.analysis.comparison.model import PartChange, Presence
+from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.gate import Reason, Verdict
 from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.trials import Metric
 from pyrometer.record.trials import Trials
+from pyrometer.report.comparison_json import Content, TableContent, table_content
 from pyrometer.stats.pooled import Interval
 
 GATE_FORMAT: Literal["pyrometer-gate"] = "pyrometer-gate"
 GATE_VERSION: Literal[1] = 1
-
-
-class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the file; every key is always there."""
 
 
 class PlaceContent(Content, frozen=True, kw_only=True):
@@ -45,10 +48,13 @@ class LaneContent(Content, frozen=True, kw_only=True):
     reason: Reason
     max_slowdown: float
     before: float | None
+    """The median over the baseline's processes."""
     after: float | None
+    """Of times, that with ``change``; of counts, the median over the candidate's processes."""
     change: float | None
+    """The median over turns side by side."""
     interval: Interval | None
-    """Of ``change``, at 99 %; of counts, the smallest and the largest of all pairs."""
+    """Of ``change``, at 99 %, null with fewer than 8 pairs; of counts, the least and the most pair."""
     pairs: int
     alpha: float | None
     p_slower: float | None
@@ -56,6 +62,9 @@ class LaneContent(Content, frozen=True, kw_only=True):
     p_control: float | None
     control_change: float | None
     places: tuple[PlaceContent, ...]
+    """Those that changed for sure, the most telling first."""
+    tables: tuple[TableContent, ...]
+    """All places; own times and the rest are the whole."""
     trials: Trials
 
 
@@ -71,7 +80,19 @@ class GateContent(Content, frozen=True, kw_only=True):
 def render_gate_json(lanes: Sequence[GatedLane]) -> str:
     """The gate as JSON text, with all values."""
     content = GateContent(verdict=overall(lanes), lanes=tuple(map(_lane, lanes)))
-    return msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n"
+    # In this order, which is not that of the keys with defaults.
+    head = {"format": content.format, "version": content.version}
+    return json.dumps({**head, **msgspec.to_builtins(content)}, allow_nan=False, indent=1) + "\n"
+
+
+def schema_text() -> str:
+    """The JSON Schema of the newest version of the format."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Pyrometer gate, format version {GATE_VERSION}",
+        **msgspec.json.schema(GateContent),
+    }
+    return json.dumps(schema, indent=2) + "\n"
 
 
 def _lane(lane: GatedLane) -> LaneContent:
@@ -92,17 +113,28 @@ def _lane(lane: GatedLane) -> LaneContent:
         p_within=judgement.p_within,
         p_control=judgement.p_control,
         control_change=judgement.control_change,
-        places=tuple(
-            PlaceContent(
-                path=row.path,
-                verdict=row.own.verdict.value,
-                before_ns=row.own.before,
-                after_ns=row.own.after,
-                calls_before=None if row.calls is None else row.calls.before,
-                calls_after=None if row.calls is None else row.calls.after,
-                moved_from=None if row.moved is None else row.moved.name,
-            )
-            for row in lane.changed
-        ),
+        places=tuple(map(_place, lane.changed)),
+        tables=tuple(map(table_content, lane.tables)),
         trials=lane.trials,
     )
+
+
+def _place(row: PartChange) -> PlaceContent:
+    verdict = row.own.verdict.value
+    if row.presence is not Presence.BOTH:
+        verdict = row.presence.value
+    elif is_called_otherwise(row):
+        verdict = "called otherwise"
+    return PlaceContent(
+        path=row.path,
+        verdict=verdict,
+        before_ns=row.own.before,
+        after_ns=row.own.after,
+        calls_before=None if row.calls is None else row.calls.before,
+        calls_after=None if row.calls is None else row.calls.after,
+        moved_from=None if row.moved is None else row.moved.name,
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())
