@@ -78,18 +78,27 @@ def _metrics(trials: Trials, verdict: Verdict, doubt: Doubt | None) -> list[Metr
     pairs = trials.pairs
     is_program = trials.plan.unit == "program"
     judged = _metric_of(pairs)
+    has_equal_steps = have_equal_samples(pairs)
     found = [
         MetricChange(
             metric=Metric.PROFILED if is_program else Metric.STEP,
             subject=None,
             change=_time_change(
-                pairs, TrialMetric.LATENCY, verdict, doubt, is_judged=judged is TrialMetric.LATENCY
+                pairs,
+                TrialMetric.LATENCY,
+                verdict,
+                doubt,
+                is_judged=judged is TrialMetric.LATENCY or has_equal_steps,
             ),
         )
     ]
     if judged is TrialMetric.THROUGHPUT:
         rate = _time_change(pairs, judged, verdict, doubt, is_judged=True)
-        found.append(MetricChange(metric=Metric.SAMPLES_PER_SECOND, subject=None, change=_as_rate(rate)))
+        # What was judged comes first: of steps on other numbers of samples, that is the rate alone.
+        found.insert(
+            1 if has_equal_steps else 0,
+            MetricChange(metric=Metric.SAMPLES_PER_SECOND, subject=None, change=_as_rate(rate)),
+        )
     peaks = Pairing(
         quantity=Quantity.BYTES,
         before=[pair.baseline.peak_bytes for pair in pairs],
@@ -111,7 +120,7 @@ def _time_change(
     values = [value for value in (value_of(pair.baseline, metric) for pair in pairs) if value is not None]
     before = median(values) if values else None
     change = math.exp(pooled_median(ratios)) if ratios else None
-    if not is_judged and not _says_the_same(pairs):
+    if not is_judged:
         verdict, doubt = Verdict.CANNOT_TELL, Doubt.UNDECIDED
     return Change(
         quantity=Quantity.DURATION,
@@ -123,7 +132,7 @@ def _time_change(
     )
 
 
-def _says_the_same(pairs: Sequence[Pair]) -> bool:
+def have_equal_samples(pairs: Sequence[Pair]) -> bool:
     """Whether steps of both sides work on as many samples: then a step's time and a sample's are one."""
     return all(
         one.samples is not None

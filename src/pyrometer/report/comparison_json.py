@@ -180,7 +180,8 @@ class ComparisonContent(Content, frozen=True, kw_only=True):
     level: Level
     differences: tuple[DifferenceContent, ...]
     verdict: Verdict | None
-    """Of the step, or of the whole time of a program without steps."""
+    """Of the step, or of the whole time of a program without steps; of samples a second, where it was
+    measured on steps of both sides that work on other numbers of them."""
     doubt: Doubt | None
     """Why no time is judged; null where times are."""
     metrics: tuple[MetricContent, ...]

@@ -8,6 +8,7 @@ from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Look, Reason
 from pyrometer.analysis.gate import Verdict as GateVerdict
 from pyrometer.analysis.gated import GatedLane, overall
+from pyrometer.analysis.measured import have_equal_samples
 from pyrometer.analysis.trials import Metric, knows_samples, processes_of
 from pyrometer.record.trials import Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
@@ -98,7 +99,7 @@ def _describe_doubt(lane: GatedLane) -> str:
         control = judgement.control_change
         beside = "" if control is None else f", with a control at {write_change(control)}"
         return f"not enough for FAIL, too much for PASS{beside}."
-    least = math.ceil(-math.log2(judgement.alpha))
+    least = _least_pairs(judgement.alpha)
     if judgement.pairs < least:
         return f"so few can tell nothing, whatever they show; it takes {least} or more."
     smallest = judgement.smallest_seen
@@ -107,6 +108,11 @@ def _describe_doubt(lane: GatedLane) -> str:
         f"neither FAIL (more than {_percent(allowed)}) nor PASS (less than {_percent(allowed + MARGIN)}) "
         f"is sure.{could}"
     )
+
+
+def _least_pairs(alpha: float) -> int:
+    """With fewer, not even pairs that all agree are unlikely enough."""
+    return math.ceil(-math.log2(alpha))
 
 
 def _why_void(lane: GatedLane) -> str:
@@ -200,11 +206,19 @@ def _steps(plan: Plan) -> str:
 
 def describe_look(trials: Trials, look: Look) -> str:
     """By which rule a measured comparison was judged."""
+    least = _least_pairs(look.alpha)
+    few = f" So few pairs can tell nothing: it takes {least} or more." if len(trials.pairs) < least else ""
+    by_samples = (
+        " Steps of both sides work on other numbers of samples: samples/s is judged, and a step is not."
+        if knows_samples(trials.pairs) and not have_equal_samples(trials.pairs)
+        else ""
+    )
     return (
-        f"Slower or faster: the other is ruled out by a sign-flip test over {len(trials.pairs)} pairs, with "
+        f"Slower or faster: the other is ruled out by a sign-flip test over "
+        f"{format_count(len(trials.pairs), 'pair')}, with "
         f"a chance of error of {100 * look.alpha:g} % at this look, and the change is at least "
         f"{_percent(LEAST_EFFECT)}. No change: {_percent(MARGIN)} more and {_percent(MARGIN)} less are ruled "
-        "out. Looks after 10, 20 and 40 pairs."
+        f"out. Looks after 10, 20 and 40 pairs.{few}{by_samples}"
     )
 
 

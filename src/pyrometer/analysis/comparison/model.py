@@ -324,7 +324,12 @@ class Comparison:
 
     @property
     def leading(self) -> MetricChange | None:
-        """The figure a summary begins with: the step, or the whole time of a program without steps."""
+        """The figure a summary begins with: the step, or the whole time of a program without steps.
+
+        Where steps of both sides work on other numbers of samples, it is how many of those a second.
+        """
+        if self.trials is not None:
+            return self.metrics[0]  # what was judged
         return next((one for one in self.metrics if one.metric in {Metric.STEP, Metric.PROFILED}), None)
 
     def table(self, kind: PartsKind) -> PartsTable | None:
