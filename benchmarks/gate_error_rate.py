@@ -175,11 +175,13 @@ def show(results: Results, parts: Sequence[str]) -> int:
 
 def head(options: argparse.Namespace) -> str:
     """What is measured, and on what."""
-    looks = [f"{look.pairs} pairs ({100 * look.alpha:g} %)" for look in looks_of(is_short=options.short)]
+    looks = looks_of(is_short=options.short)
+    pairs = ", ".join(str(look.pairs) for look in looks)
+    alphas = ", ".join(f"{100 * look.alpha:g}" for look in looks)
     return "\n".join(
         (
             machine_facts(),
-            f"Gates as the product makes them, max slowdown 0, looks after {', '.join(looks)}.",
+            f"Gates as the product makes them, max slowdown 0, looks after {pairs} pairs ({alphas} %).",
             "A pair: a fresh process of baseline, candidate and control. void: the control differed.",
             "others: cores that processes not ours kept busy, median.",
             f"busy: {options.jobs} gates at once, beside a neighbour that comes and goes.",
