@@ -36,8 +36,8 @@ from pyrometer.capture import (
     torch_watch,
 )
 from pyrometer.capture.checkpoints import Checkpoints
+from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.descriptors import move_high
-from pyrometer.capture.history_process import HistoryProcess
 from pyrometer.capture.live import LiveLine, open_line
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
@@ -250,7 +250,7 @@ class Session:
         self._forking_thread: int | None = None
         self._terminating_thread: int | None = None
         self._error_before = last_error()
-        self._clean_process = HistoryProcess()
+        self._clean_process = CleanProcess()
         self._checkpoints = Checkpoints(
             save=self._save,
             terminated=self._on_termination,
@@ -375,7 +375,7 @@ class Session:
                 before = ("history", "add", str(path), "--") if keeps else ()
                 self._clean_process.run(*before, "report", str(path), *self._report_options)
             elif keeps:
-                self._clean_process.add(str(path))
+                self._clean_process.add_to_history(str(path))
             if self._baseline is not None:
                 self._make_baseline(run, path, self._baseline)
 

@@ -285,11 +285,11 @@ def test_the_program_itself_never_loads_sqlite(folder: Folder) -> None:
         """
         import atexit, sys
         import pyrometer.session
-        from pyrometer.capture.history_process import HistoryProcess
-        def add(self, run_path, add=HistoryProcess.add):
+        from pyrometer.capture.clean_process import CleanProcess
+        def add(self, run_path, add=CleanProcess.add_to_history):
             add(self, run_path)
             print("sqlite3" in sys.modules, "pyrometer.store.history" in sys.modules)
-        HistoryProcess.add = add
+        CleanProcess.add_to_history = add
         """,
     )
     assert folder.profiled("program.py").stdout == "False False\n"

@@ -19,6 +19,14 @@ class CleanProcess:
 
     def run(self, *arguments: str) -> bool:
         """Run the command, its output on stderr, and wait for it; returns whether it went well."""
+        return self._run("from pyrometer.__main__ import main; main()", *arguments)
+
+    def add_to_history(self, run_path: str) -> bool:
+        """Add the run in this file to the history, without loading what the whole command needs."""
+        code = "from pathlib import Path; from pyrometer.cli.history_adding import add_run; "
+        return self._run(f"{code}add_run(Path(sys.argv[1]))", run_path)
+
+    def _run(self, code: str, *arguments: str) -> bool:
         # What the program has printed stands above ours when both go to one file.
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # whatever the program put there may refuse
@@ -29,8 +37,7 @@ class CleanProcess:
         # Ctrl-C ends it without a traceback, held back until that is so.
         code = (
             "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-            "signal.pthread_sigmask(signal.SIG_SETMASK, []); "
-            f"sys.path[:] = {self._path!r}; from pyrometer.__main__ import main; main()"
+            f"signal.pthread_sigmask(signal.SIG_SETMASK, []); sys.path[:] = {self._path!r}; {code}"
         )
         process_id = os.posix_spawn(
             sys.executable,

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyrometer.errors import UsageError
-
-# Set inside a git hook, where they would point us at that repository instead of the folder's.
-_REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+from pyrometer.machine.git import git_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +40,8 @@ def commit_of(folder: Path, revision: str) -> str:
     """The commit that a revision means in the folder's repository."""
     if not revision or revision.startswith("-"):
         raise UsageError(f"{revision!r} is no revision; name a branch, a tag or a commit")
+    if working_tree(folder).commit is None:
+        raise UsageError(f"{folder} is in no git repository with a commit, so there is no revision {revision!r}")
     try:
         return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except UsageError:
@@ -91,12 +91,10 @@ def _link(here: Tree, root: Path, link: str) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    environment = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
-            env=environment,
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,

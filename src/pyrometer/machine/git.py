@@ -13,6 +13,12 @@ _TIMEOUT_S = 2
 _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
 
 
+def git_environment() -> dict[str, str]:
+    """The environment for a git that is to look at a folder, and neither to ask nor to write in passing."""
+    environment = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
+    return environment | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+
+
 def git_state(folder: Path) -> GitState | None:
     """The commit and branch checked out in the folder, and whether tracked files differ from it.
 
@@ -27,12 +33,10 @@ def git_state(folder: Path) -> GitState | None:
     # A status with a monitor configured may start a daemon that outlives us.
     command += ["-c", "core.fsmonitor=false"]
     command += ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
-    environment = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         answer = subprocess.run(
             command,
-            env=environment,
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT_S,
