@@ -42,6 +42,7 @@ class Measuring:
 
 def measure_commands(before: str, after: str, folder: Path, measuring: Measuring) -> Comparison:
     """Two commands, each of which runs a Python program in the current folder."""
+    end_cleanly_on_termination()
     sides = [_contender(text, name, folder) for text, name in ((before, "A"), (after, "B"))]
     return _measure(sides[0], sides[1], measuring, intended=_INTENDED)
 
@@ -52,6 +53,7 @@ def measure_revisions(
     """One program at two revisions; with one, the working tree is the other."""
     if len(revisions) > 2:
         raise UsageError(f"--rev is given {len(revisions)} times; name one revision, or two")
+    end_cleanly_on_termination()
     here = working_tree(folder)
     command = command_in(words)
     commits = [commit_of(folder, revision) for revision in revisions]
@@ -71,7 +73,6 @@ def measure_revisions(
 def _measure(
     before: Contender, after: Contender, measuring: Measuring, *, intended: frozenset[str] = frozenset()
 ) -> Comparison:
-    end_cleanly_on_termination()
     conditions = Conditions(
         wanted=Wanted(threads=measuring.threads),
         allowed=measuring.allowed | intended,
@@ -117,7 +118,7 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
             "[VARIABLE=value] [python] SCRIPT ARGS, or -m MODULE ARGS"
         )
     side = Side(
-        name=f"{name}: {text}",
+        name=text,
         arguments=tuple(words),
         folder=folder,
         program_folder=folder if command.script is None else (folder / command.script).resolve().parent,

@@ -40,11 +40,13 @@ def commit_of(folder: Path, revision: str) -> str:
     """The commit that a revision means in the folder's repository."""
     if not revision or revision.startswith("-"):
         raise UsageError(f"{revision!r} is no revision; name a branch, a tag or a commit")
-    if working_tree(folder).commit is None:
-        raise UsageError(f"{folder} is in no git repository with a commit, so there is no revision {revision!r}")
     try:
         return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except UsageError:
+        if working_tree(folder).commit is None:
+            raise UsageError(
+                f"{folder} is in no git repository, so there is no revision {revision!r} to run"
+            ) from None
         raise UsageError(
             f"there is no revision {revision!r} in this repository; name a branch, a tag or a commit"
             " (in CI, fetch it first: a shallow clone has only one)"

@@ -162,7 +162,7 @@ def write_calls(row: PartChange) -> str:
     if calls is None:
         return UNKNOWN_CELL
     if row.presence is not Presence.BOTH:
-        return _number(calls.after if calls.before is None and calls.after is not None else calls.before or 0)
+        return _number((calls.after if row.presence is Presence.NEW else calls.before) or 0.0)
     if calls.verdict is Verdict.CANNOT_TELL:
         return "varies"
     if calls.verdict is not Verdict.SAME and calls.before and calls.after is not None:
