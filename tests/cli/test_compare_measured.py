@@ -1,0 +1,275 @@
+"""``pyrometer compare --measure`` and ``--rev`` as they are typed, on programs that take no time."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.experiment.test_worktrees import git
+
+_PROGRAM = """\
+import sys
+import pyrometer
+
+with pyrometer.scope("work"):
+    print(sum(range(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
+"""
+_PATIENCE_S = 120
+
+
+class Project:
+    """A folder with a program, whose temporary files can all be seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "project"
+        self.folder.mkdir()
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir()
+        self.write("w.py", _PROGRAM)
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def commit(self) -> None:
+        if not (self.folder / ".git").exists():
+            git(self.folder, "init", "--quiet", "--initial-branch", "main")
+        git(self.folder, "add", "--all")
+        git(self.folder, "commit", "--quiet", "--message", "a version")
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYROMETER")}
+        return subprocess.Popen(
+            [sys.executable, "-m", "pyrometer", "compare", *arguments],
+            cwd=self.folder,
+            env=environment | {"TMPDIR": str(self.temporary), "COLUMNS": "80"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def compare(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments)
+        stdout, stderr = process.communicate()
+        return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
+
+    def check_that_nothing_is_left(self) -> None:
+        assert list(self.temporary.iterdir()) == []
+        if (self.folder / ".git").exists():
+            assert len(git(self.folder, "worktree", "list").splitlines()) == 1
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_two_commands_are_measured_and_one_pair_can_tell_nothing(project: Project) -> None:
+    done = project.compare("--measure", "--pairs", "1", "w.py 100", "python w.py 200")
+    assert done.returncode == 0, done.stderr
+    assert "A, before: w.py 100: 1 run" in done.stdout
+    assert "B, after:  python w.py 200: 1 run" in done.stdout
+    assert "arguments: 100 (A), 200 (B) [accepted]" in done.stdout
+    assert "cannot tell" in done.stdout
+    assert "it takes 9 or more" in " ".join(done.stdout.split())
+    project.check_that_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [
+        ("c.md", "# Comparison of python w.py"),
+        ("c.html", "<!doctype html>"),
+        ("c.json", '{\n  "format": "pyrometer-comparison"'),
+        ("c.txt", "Comparison of python w.py"),
+    ],
+)
+def test_the_ending_of_the_file_says_the_format(project: Project, name: str, beginning: str) -> None:
+    done = project.compare("--measure", "--pairs", "1", "-o", name, "w.py", "w.py 5")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    text = (project.folder / name).read_text(encoding="utf-8")
+    assert text.startswith(beginning)
+    assert "work" in text
+
+
+def test_the_json_has_every_value_and_what_it_cannot_tell(project: Project) -> None:
+    done = project.compare("--measure", "--pairs", "2", "--format", "json", "w.py 1", "w.py 2")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert (content["verdict"], content["metrics"][0]["change"]["doubt"]) == ("cannot tell", "undecided")
+    assert content["metrics"][0]["metric"] == "profiled"
+    assert len(content["trials"]["pairs"]) == 2
+    assert content["trials"]["plan"]["threads"] == 1
+    (scopes,) = content["tables"]
+    for side in ("before", "after"):
+        parts = sum(row["own"][side] for row in scopes["rows"])
+        assert parts + scopes["rest"][side] == pytest.approx(scopes["whole"][side])
+
+
+def test_two_revisions_are_measured(project: Project) -> None:
+    project.commit()
+    project.write("w.py", _PROGRAM.replace('"work"', '"other work"'))
+    project.commit()
+    done = project.compare("--rev", "HEAD~1", "--rev", "HEAD", "--pairs", "1", "--format", "json", "w.py")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert (content["before"]["commit"], content["after"]["commit"]) == (
+        git(project.folder, "rev-parse", "HEAD~1"),
+        git(project.folder, "rev-parse", "HEAD"),
+    )
+    (scopes,) = content["tables"]
+    assert {(row["name"], row["presence"]) for row in scopes["rows"]} == {
+        ("work", "vanished"),
+        ("other work", "new"),
+    }
+    project.check_that_nothing_is_left()
+
+
+def test_one_revision_is_measured_beside_the_working_tree(project: Project) -> None:
+    project.commit()
+    project.write("w.py", _PROGRAM.replace('"work"', '"other work"'))
+    done = project.compare("--rev", "main", "--pairs", "1", "--", "w.py", "7")
+    assert done.returncode == 0, done.stderr
+    assert "A, before: main: 1 run, commit" in done.stdout
+    assert "with uncommitted changes" in done.stdout
+    assert "scope other work: new" in done.stdout
+    project.check_that_nothing_is_left()
+
+
+def test_data_that_git_does_not_know_is_linked(project: Project) -> None:
+    project.write("w.py", "print(open('data.txt').read())\n")
+    project.commit()
+    project.write("data.txt", "7")
+    without = project.compare("--rev", "main", "--pairs", "1", "w.py")
+    assert without.returncode == 5
+    assert "FileNotFoundError" in without.stderr
+    project.check_that_nothing_is_left()
+    linked = project.compare("--rev", "main", "--pairs", "1", "--link", "data.txt", "w.py")
+    assert linked.returncode == 0, linked.stderr
+    assert (project.folder / "data.txt").read_text() == "7"
+    project.check_that_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--measure", "w.py"], "1 given, but two are compared"),
+        (["--measure", "w.py", "w.py", "w.py"], "3 given, but two are compared"),
+        (["--measure", "w.py", "missing.py 3"], "there is no script 'missing.py'"),
+        (["--measure", "w.py", "w.py 'open"], "No closing quotation"),
+        (["--measure", "w.py", "THREADS=2"], "nothing to run"),
+        (["--measure", "w.py", "nowhere/python w.py"], "nowhere/python"),
+        (["--measure", "--rev", "main", "w.py", "w.py"], "leave one out"),
+        (["--measure", "--link", "data", "w.py", "w.py"], "--link is for --rev"),
+        (["--measure", "--flamegraph", "f.svg", "w.py", "w.py"], "--flamegraph"),
+        (["--measure", "--threads", "none", "w.py", "w.py"], "--threads is 'none'"),
+        (["--measure", "--allow", "luck", "w.py", "w.py"], "no fact 'luck'"),
+        (["--rev", "a", "--rev", "b", "--rev", "c", "w.py"], "--rev is given 3 times"),
+        (["--rev", "nowhere", "w.py"], "there is no revision 'nowhere'"),
+        (["--rev", "main", "missing.py"], "there is no script 'missing.py'"),
+        (["--rev", "main", "--link", "nothing", "w.py"], "no 'nothing'"),
+        (["--pairs", "3", "w.py", "w.py"], "--pairs is for --measure and --rev"),
+        (["--threads", "3", "w.py", "w.py"], "--threads is for --measure and --rev"),
+        (["--link", "data", "w.py", "w.py"], "--link is for --measure and --rev"),
+    ],
+)
+def test_wrong_usage_is_one_line(project: Project, arguments: list[str], problem: str) -> None:
+    project.commit()
+    done = project.compare(*arguments)
+    assert done.returncode == 2, done.stdout
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+    project.check_that_nothing_is_left()
+
+
+def test_without_a_repository_there_is_no_other_revision(project: Project) -> None:
+    done = project.compare("--rev", "main", "w.py")
+    assert done.returncode == 2
+    assert "is in no git repository" in done.stderr
+
+
+def test_a_program_that_fails_has_a_code_of_its_own(project: Project) -> None:
+    project.write("bad.py", "raise SystemExit('no data here')\n")
+    done = project.compare("--measure", "--pairs", "1", "w.py", "bad.py")
+    assert done.returncode == 5
+    assert "(bad.py)" in done.stderr
+    assert "no data here" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    project.check_that_nothing_is_left()
+
+
+def test_other_threads_are_refused_unless_they_are_allowed(project: Project) -> None:
+    commands = ("OMP_NUM_THREADS=2 w.py", "w.py")
+    refused = project.compare("--measure", "--pairs", "1", *commands)
+    assert refused.returncode == 4
+    assert "REFUSED: threads:" in refused.stderr
+    assert "--allow threads" in refused.stderr
+    assert refused.stdout == ""
+    allowed = project.compare("--measure", "--pairs", "1", "--allow", "threads", *commands)
+    assert allowed.returncode == 0, allowed.stderr
+    assert "[accepted]" in allowed.stdout
+
+
+class TestTermination:
+    """What is left when the command is told to end: nothing."""
+
+    @pytest.fixture
+    def fifo(self, project: Project) -> Path:
+        """A file through which somebody down there says that it is alive."""
+        path = project.folder / "alive"
+        os.mkfifo(path)
+        return path
+
+    def wait_for_a_word(self, fifo: Path) -> str:
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert select.select([reader], [], [], _PATIENCE_S)[0], "nobody said a word"
+            return os.read(reader, 100).decode()
+        finally:
+            os.close(reader)
+
+    def check_the_end(self, project: Project, command: "subprocess.Popen[str]") -> None:
+        command.send_signal(signal.SIGTERM)
+        _, stderr = command.communicate(timeout=_PATIENCE_S)
+        assert command.returncode == 128 + signal.SIGTERM
+        assert "Traceback" not in stderr
+        project.check_that_nothing_is_left()
+
+    def test_measured_programs_and_folders_go_with_the_command(self, project: Project, fifo: Path) -> None:
+        project.write(
+            "w.py",
+            "import os, signal\n"
+            f"with open({str(fifo)!r}, 'w') as alive:\n"
+            "    print(os.getpid(), file=alive)\n"
+            "signal.pause()\n",
+        )
+        project.commit()
+        command = project.start("--rev", "main", "--pairs", "1", "w.py")
+        measured = psutil.Process(int(self.wait_for_a_word(fifo)))
+        assert len(git(project.folder, "worktree", "list").splitlines()) == 2
+        self.check_the_end(project, command)
+        # Whoever has adopted it may not have noticed its end yet.
+        assert not measured.is_running() or measured.status() == psutil.STATUS_ZOMBIE
+
+    def test_a_folder_goes_that_is_only_being_made(self, project: Project, fifo: Path) -> None:
+        project.commit()
+        release = project.folder / "release"
+        os.mkfifo(release)
+        hook = project.folder / ".git" / "hooks" / "post-checkout"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\necho here > '{fifo}'\nread word < '{release}'\n", encoding="utf-8")
+        hook.chmod(0o755)
+        command = project.start("--rev", "main", "--pairs", "1", "w.py")
+        try:
+            assert self.wait_for_a_word(fifo) == "here\n"
+            self.check_the_end(project, command)
+        finally:
+            os.close(os.open(release, os.O_RDWR | os.O_NONBLOCK))
