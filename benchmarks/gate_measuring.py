@@ -22,7 +22,7 @@ from gate_load import CpuUse, cores_of_others
 
 import pyrometer
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
-from pyrometer.analysis.gate import LOOKS, Judgement, Look, judge
+from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, judge
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
@@ -313,7 +313,7 @@ def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
         by_position=_deviations(arm.pairs, [each[1:] for each in orders]) if only else [],
         by_start=_deviations(arm.pairs, [[each[0]] * plan.rounds for each in orders]) if only else [],
         slowed=trial.slowed,
-        told=[] if trial.slowed is None else _told_places(arm.pairs),
+        told=[] if trial.slowed is None else _told_places(arm.pairs, judgement),
         turn_steps=plan.turn_steps,
         rounds=plan.rounds,
         seconds=round(ended.at_s - course.began.at_s, 2),
@@ -331,8 +331,9 @@ def _step_times(process: ProcessTurns) -> list[float]:
     return [round(turn.duration_ns / turn.steps, 1) for turn in process.rounds]
 
 
-def _told_places(pairs: Sequence[Pair]) -> list[str]:
-    rows = (row for _, row in changed_rows(find_changed_places(pairs)))
+def _told_places(pairs: Sequence[Pair], judgement: Judgement) -> list[str]:
+    tables = find_changed_places(pairs, is_void=judgement.reason is Reason.CONTROL)
+    rows = (row for _, row in changed_rows(tables))
     return [" > ".join(row.path) for row in rows]
 
 
