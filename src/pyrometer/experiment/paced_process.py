@@ -80,7 +80,6 @@ class Surroundings:
             **self.variables,
             **os.environ,
             "PYTHONHASHSEED": str(self.hash_seed),
-            "PYROMETER_HISTORY": "0",
         }
         environment.pop("PYROMETER", None)
         if self.threads is not None:
