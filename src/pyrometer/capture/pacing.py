@@ -20,6 +20,7 @@ from pyrometer.capture.losses import failures
 from pyrometer.capture.memory import peak_resident_bytes
 from pyrometer.capture.own_work import OwnWork
 from pyrometer.capture.turn_instructions import TurnInstructions
+from pyrometer.record.format import encode_value
 from pyrometer.record.turns import Farewell, Order, Turn, TurnNode, Word
 
 _Path = tuple[str, ...]
@@ -111,6 +112,8 @@ class Pacer:
             if self._order.ends:
                 raise SystemExit(0)
             self._steps, self._samples = 0, 0
+        # Apart: before the wait above is taken off the scopes that are open, it would be in the tree.
+        with OwnWork(*self._recorders()):
             self._tree = _tree(self._recorders())
         self._began_ns = self._now_ns()
         if self._instructions is not None and not self._leading:
@@ -160,7 +163,7 @@ class Pacer:
     # The line to whoever measures.
 
     def _send(self, word: Word) -> None:
-        data = msgspec.json.encode(word) + b"\n"
+        data = encode_value(word) + b"\n"
         try:
             while data:
                 data = data[os.write(self._fd, data) :]

@@ -31,15 +31,16 @@ class _Header(msgspec.Struct, frozen=True):
 
 def encode_run(run: Run) -> bytes:
     """A run as one line of JSON."""
-    return _encoded(run) + b"\n"
+    return encode_value(run) + b"\n"
 
 
 def encode_part(part: object) -> Any:
     """A part of a run, to stand in its place: it takes far less memory, and is written as it is."""
-    return None if part is None else msgspec.Raw(_encoded(part))
+    return None if part is None else msgspec.Raw(encode_value(part))
 
 
-def _encoded(value: object) -> bytes:
+def encode_value(value: object) -> bytes:
+    """A value of the record as JSON, whatever is in its texts."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
