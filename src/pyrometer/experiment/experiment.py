@@ -149,7 +149,7 @@ class Experiment:
         self._check_identities()
 
     def _check_imports(self, name: str, tree: Tree, imported: Mapping[str, str]) -> None:
-        other = self._contenders[CANDIDATE if name == BASELINE else BASELINE].tree
+        other = self._contenders[BASELINE if name == CANDIDATE else CANDIDATE].tree
         foreign = find_foreign_modules(imported, own=tree.root, other=(other or tree).root)
         if foreign:
             module, file = foreign[0]

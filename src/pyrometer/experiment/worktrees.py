@@ -73,7 +73,8 @@ def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()
         yield Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False)
     finally:
         with contextlib.suppress(UsageError):
-            _git(here.folder, "worktree", "remove", "--force", str(root))
+            # Twice: one that was interrupted while it was made is still locked.
+            _git(here.folder, "worktree", "remove", "--force", "--force", str(root))
         shutil.rmtree(parent, ignore_errors=True)
         with contextlib.suppress(UsageError):
             _git(here.folder, "worktree", "prune")
