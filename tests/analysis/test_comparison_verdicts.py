@@ -127,10 +127,25 @@ def test_one_run_between_the_others_is_no_taking_turns() -> None:
     assert not take_turns(before, after)
 
 
-@pytest.mark.parametrize("order", ["ABABABABABABABAB", "ABBAABBAABBAABBA", "AAAABBBBBBBBAAAA"])
-def test_orders_in_which_no_side_is_early_are_turns(order: str) -> None:
-    seconds = {side: [float(at) for at, letter in enumerate(order) if letter == side] for side in "AB"}
-    assert take_turns(seconds["A"], seconds["B"])
+def in_order(order: str) -> tuple[list[float], list[float]]:
+    """When runs of A and of B began, by the letters: a second each."""
+    before, after = ([float(at) for at, letter in enumerate(order) if letter == side] for side in "AB")
+    return before, after
+
+
+@pytest.mark.parametrize(
+    "order", ["ABABABABABABABAB", "ABBAABBAABBAABBA", "ABBBABBBABBBABBBABBBABBBABBBABBB"]
+)
+def test_orders_in_which_the_sides_change_all_the_time_are_turns(order: str) -> None:
+    assert take_turns(*in_order(order))
+
+
+@pytest.mark.parametrize("order", ["AAAABBBBBBBBAAAA", "BBBBAAAAAAAABBBB", "AABBBBAAAABBBBAA"])
+def test_orders_in_long_blocks_are_no_turns_though_no_side_is_early(order: str) -> None:
+    # A busy stretch lands on one of them alone.
+    before, after = in_order(order)
+    assert sum(before) == sum(after)  # neither is the earlier
+    assert not take_turns(before, after)
 
 
 def test_runs_that_do_not_say_when_they_began_take_no_turns() -> None:

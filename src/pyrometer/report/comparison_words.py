@@ -267,8 +267,8 @@ def describe_doubt(comparison: Comparison) -> str | None:
         case Doubt.NOT_INTERLEAVED:
             return (
                 "Times cannot be told: the runs of A and B did not take turns (all of A ran before B, or "
-                "nearly so); what changed on the machine meanwhile cannot be told apart. Record them by "
-                "turns: A, B, A, B."
+                "many of one side in a row); what changed on the machine meanwhile cannot be told apart. "
+                "Record them by turns: A, B, A, B."
             )
         case Doubt.OTHER_MACHINE:
             return "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."

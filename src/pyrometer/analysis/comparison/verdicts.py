@@ -7,6 +7,7 @@ turns, by how the processes differ, and never by the steps within one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from pyrometer.analysis.comparison.model import Change, Doubt, Quantity, Verdict
@@ -30,7 +31,9 @@ SAME_WITHIN = 0.03
 LEAST_TESTED_SHARE = 0.01
 """Of the whole, on the average of all runs: smaller parts are shown and not tested."""
 EVEN_TURNS = (0.25, 0.75)
-"""Runs take turns where, of all pairs of one from each side, that of A is the earlier in such a share."""
+"""Runs take turns where, of all pairs of one from each side, that of A is the earlier in such a share;
+and where in the order of time the side changes so often that blocks of runs of the smaller side are of
+two at most, on the average."""
 
 # Means over steps are the same only as far as floating-point numbers go.
 COUNT_TOLERANCE = 1e-6
@@ -75,14 +78,25 @@ def find_doubt(
 
 
 def take_turns(before_started_s: Sequence[float | None], after_started_s: Sequence[float | None]) -> bool:
-    """Whether runs of both sides lie between each other in time; not where that is not known."""
+    """Whether runs of both sides lie between each other in time; not where that is not known.
+
+    Being early as often as late is not enough: a busy stretch in the middle of AAAABBBBBBBBAAAA lands on
+    B alone.
+    """
     before = [started_s for started_s in before_started_s if started_s is not None]
     after = [started_s for started_s in after_started_s if started_s is not None]
     if len(before) < len(before_started_s) or len(after) < len(after_started_s) or not before or not after:
         return False
     earlier = sum((one < other) + (one == other) / 2 for one in before for other in after)
     low, high = EVEN_TURNS
-    return low <= earlier / (len(before) * len(after)) <= high
+    is_even = low <= earlier / (len(before) * len(after)) <= high
+    return is_even and _blocks(before, after) >= min(len(before), len(after))
+
+
+def _blocks(before: Sequence[float], after: Sequence[float]) -> int:
+    """How many stretches of runs of one side there are in the order of time."""
+    ordered = sorted([(started_s, 0) for started_s in before] + [(started_s, 1) for started_s in after])
+    return 1 + sum(one != other for (_, one), (_, other) in pairwise(ordered))
 
 
 def judge_times(pairings: Sequence[Pairing], doubt: Doubt | None) -> list[Change]:
