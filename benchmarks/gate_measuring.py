@@ -155,7 +155,7 @@ def plan_for(program: Side, *, threads: int = 1) -> Plan:
     with tempfile.TemporaryDirectory(prefix="gate-plan-") as folder:
         surroundings = Surroundings(hash_seed=0, threads=threads)
         with running({"pilot": program}, surroundings, Path(folder)) as processes:
-            return plan_turns(processes["pilot"], Wanted(threads=threads))
+            return plan_turns([processes["pilot"]], Wanted(threads=threads))
 
 
 def run_gates(

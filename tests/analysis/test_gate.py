@@ -138,6 +138,8 @@ def test_counts_within_what_is_allowed_pass() -> None:
 
 def test_a_control_that_counts_otherwise_voids_counts_too() -> None:
     assert counted([1_050] * 3, control=1_020).reason is Reason.CONTROL
+    # A baseline that reads too high is what would hide more.
+    assert counted([1_000] * 3, control=800).reason is Reason.CONTROL
 
 
 def test_counts_must_differ_by_more_than_the_control_does() -> None:
@@ -207,3 +209,9 @@ def test_a_verdict_that_was_given_stands() -> None:
         [candidate_ratios(pairs, Metric.LATENCY)], [[]], first, max_slowdown=0.0, look=LOOKS[1], is_last=True
     )
     assert again == first
+
+
+def test_counts_of_fewer_pairs_than_planned_tell_nothing() -> None:
+    pairs = [Pair(hash_seed=0, baseline=process(instructions=1_000), candidate=process(instructions=1_200))]
+    found = judge_counts(candidate_ratios(pairs, Metric.INSTRUCTIONS), [], max_slowdown=0.0, needed=3)
+    assert found.verdict is Verdict.INCONCLUSIVE

@@ -174,7 +174,7 @@ def test_a_program_without_steps_is_measured_as_a_whole(tmp_path: Path) -> None:
     text = "import pyrometer\nwith pyrometer.scope('all'):\n    sum(range(100_000))\n"
     one = side(tmp_path, text)
     with running({"pilot": one}, _SURROUNDINGS, tmp_path) as processes:
-        found = plan_turns(processes["pilot"], Wanted())
+        found = plan_turns([processes["pilot"]], Wanted())
     assert found == whole_program(Wanted())
     measured = measure_pair(
         {"baseline": one, "candidate": one}, found, _SURROUNDINGS, scratch=tmp_path, chooser=random.Random(1)
@@ -191,7 +191,7 @@ def test_a_program_with_helpers_takes_turns_in_blocks(tmp_path: Path) -> None:
         + _LOOP
     )
     with running({"pilot": side(tmp_path, text, "100000")}, _SURROUNDINGS, tmp_path) as processes:
-        found = plan_turns(processes["pilot"], Wanted())
+        found = plan_turns([processes["pilot"]], Wanted())
     assert found.in_blocks
     one = side(tmp_path, text, "100000")
     measured = measure_pair(
@@ -230,7 +230,7 @@ def test_a_short_training_program_makes_do_with_its_steps(tmp_path: Path) -> Non
         name="it", arguments=(str(script), "--batches", "20"), folder=tmp_path, program_folder=script.parent
     )
     with running({"pilot": training}, _SURROUNDINGS, tmp_path) as processes:
-        found = plan_turns(processes["pilot"], Wanted())
+        found = plan_turns([processes["pilot"]], Wanted())
     # 23 steps with its own warm-up; one ends before ours begins, and one is only over at the end.
     assert sum(found.warmup_turns) + found.rounds * (found.lead_steps + found.turn_steps) <= 21
     assert found.rounds >= 3

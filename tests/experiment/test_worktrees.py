@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyrometer.errors import UsageError
-from pyrometer.experiment.imported import find_foreign_modules
+from pyrometer.experiment.imported import find_foreign_modules, python_files
 from pyrometer.experiment.sides import Command, command_in, contender_in
 from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
 
@@ -135,24 +135,49 @@ def test_words_that_name_no_program_are_refused(words: list[str]) -> None:
 
 
 class TestForeignModules:
+    @staticmethod
+    def find(
+        imported: dict[str, str], own: Path, other: Path | None = None, files: tuple[str, ...] = ()
+    ) -> list[str]:
+        found = find_foreign_modules(imported, own=own, other=other or own.parent / "other", files=files)
+        return [name for name, _ in found]
+
     def test_modules_of_its_own_tree_are_fine(self, tmp_path: Path) -> None:
         own = tmp_path / "own"
         imported = {"__main__": str(own / "train.py"), "model": str(own / "model.py")}
-        assert find_foreign_modules(imported, own=own, other=tmp_path / "other") == []
+        assert self.find(imported, own, files=("train.py", "model.py")) == []
 
     def test_an_editable_install_of_the_other_tree_is_found(self, tmp_path: Path) -> None:
         other = tmp_path / "other"
         imported = {"model.layers": str(other / "src" / "model" / "layers.py")}
-        found = find_foreign_modules(imported, own=tmp_path / "own", other=other)
-        assert [name for name, _ in found] == ["model.layers"]
+        assert self.find(imported, tmp_path / "own", other) == ["model.layers"]
 
-    def test_an_installed_copy_of_a_module_that_the_tree_has_is_found(self, tmp_path: Path) -> None:
-        package = tmp_path / "own" / "src" / "model"
-        package.mkdir(parents=True)
-        (package / "__init__.py").write_text("")
-        imported = {"model": "/usr/lib/python3/site-packages/model/__init__.py", "numpy": "/usr/lib/numpy.py"}
-        found = find_foreign_modules(imported, own=tmp_path / "own", other=tmp_path / "other")
-        assert [name for name, _ in found] == ["model"]
+    @pytest.mark.parametrize(
+        ("module", "installed", "in_the_tree"),
+        [
+            ("model", "model/__init__.py", "src/model/__init__.py"),
+            ("model.core", "model/core.py", "src/model/core.py"),
+            ("tool", "tool.py", "src/tool.py"),
+            # A namespace package has no file of its own, but its modules have.
+            ("space.core", "space/core.py", "space/core.py"),
+            ("mono.core", "mono/core.py", "packages/mono/mono/core.py"),
+            ("test", "test/__init__.py", "test/__init__.py"),
+        ],
+    )
+    def test_an_installed_copy_of_what_the_tree_has_is_found(
+        self, tmp_path: Path, module: str, installed: str, in_the_tree: str
+    ) -> None:
+        files = (in_the_tree, "train.py", "packages/mono/mono/__init__.py", "src/model/__init__.py")
+        imported = {
+            module: f"/usr/lib/python3/site-packages/{installed}",
+            "numpy": "/usr/lib/numpy/__init__.py",
+        }
+        assert self.find(imported, tmp_path / "own", files=files) == [module]
+
+    def test_another_module_of_the_same_last_name_is_not_it(self, tmp_path: Path) -> None:
+        imported = {"numpy.core": "/usr/lib/numpy/core.py", "utils": "/usr/lib/utils.py"}
+        files = ("src/model/__init__.py", "src/model/core.py", "src/model/utils.py")
+        assert self.find(imported, tmp_path / "own", files=files) == []
 
     def test_an_environment_inside_of_the_tree_is_no_project_code(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -160,4 +185,11 @@ class TestForeignModules:
         other = tmp_path / "other"
         monkeypatch.setattr("sys.prefix", str(other / ".venv"))
         imported = {"requests": str(other / ".venv" / "lib" / "requests" / "__init__.py")}
-        assert find_foreign_modules(imported, own=tmp_path / "own", other=other) == []
+        assert self.find(imported, tmp_path / "own", other) == []
+
+    def test_the_files_of_a_tree_are_without_environments(self, tmp_path: Path) -> None:
+        for name in ("train.py", "src/model/core.py", ".venv/lib/x.py", "env/lib/y.py", "src/notes.txt"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("")
+        (tmp_path / "env" / "pyvenv.cfg").write_text("")
+        assert python_files(tmp_path) == {"train.py", "src/model/core.py"}

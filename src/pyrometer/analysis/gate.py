@@ -176,9 +176,16 @@ def _decide(
 
 
 def judge_counts(
-    ratios: Sequence[Sequence[float]], control: Sequence[Sequence[float]], *, max_slowdown: float
+    ratios: Sequence[Sequence[float]],
+    control: Sequence[Sequence[float]],
+    *,
+    max_slowdown: float,
+    needed: int = 1,
 ) -> Judgement:
-    """The verdict on a metric that barely varies: all pairs must agree, by more than the control varies."""
+    """The verdict on a metric that barely varies: all pairs must agree, by more than the control varies.
+
+    With fewer pairs than are ``needed`` nothing is told.
+    """
     values = [value for group in ratios for value in group]
     if not values:
         return _not_measured(len(ratios))
@@ -186,9 +193,11 @@ def judge_counts(
     controls = [math.expm1(value) for group in control for value in group]
     noise = max(map(abs, controls), default=0.0)
     verdict, reason = _decide(
-        control_flags=bool(controls) and min(controls) > LEAST_EFFECT,
-        is_slower=math.expm1(min(values)) > max_slowdown + noise and change >= max_slowdown + LEAST_EFFECT,
-        is_within=math.expm1(max(values)) < max_slowdown + MARGIN,
+        control_flags=bool(controls) and (min(controls) > LEAST_EFFECT or max(controls) < -LEAST_EFFECT),
+        is_slower=len(values) >= needed
+        and math.expm1(min(values)) > max_slowdown + noise
+        and change >= max_slowdown + LEAST_EFFECT,
+        is_within=len(values) >= needed and math.expm1(max(values)) < max_slowdown + MARGIN,
         is_last=True,
     )
     return Judgement(

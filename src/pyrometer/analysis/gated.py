@@ -50,10 +50,10 @@ class GatedLane:
 def overall(lanes: Sequence[GatedLane]) -> Verdict:
     """One word for all: what failed goes before what is not known, and that before what passed."""
     verdicts = {lane.verdict for lane in lanes}
-    for verdict in (Verdict.REFUSED, Verdict.FAIL, Verdict.INCONCLUSIVE):
+    for verdict in (Verdict.REFUSED, Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS):
         if verdict in verdicts:
             return verdict
-    return Verdict.PASS
+    return Verdict.INCONCLUSIVE
 
 
 def _middle(values: Sequence[float | None]) -> float | None:

@@ -215,19 +215,21 @@ def _changes(before: _Tree, after: _Tree) -> tuple[TurnNode, ...]:
 
 
 def _imported() -> dict[str, str]:
-    """The files of modules that may be the project's: all outside the installation, and top-level ones."""
-    installed = tuple(
-        os.path.realpath(folder) + os.sep
-        for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix}
-    )
+    """The file of each module, but for Python's own and ours; under ``-m`` the program by its own name."""
+    own = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+    packages = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib"))
     imported: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if not isinstance(file, str) or name.partition(".")[0] in {"pyrometer", *sys.stdlib_module_names}:
+        attributes = getattr(module, "__dict__", {})
+        file = attributes.get("__file__")
+        if not isinstance(file, str) or name.partition(".")[0] == "pyrometer":
             continue
         file = os.path.realpath(file)
-        if "." not in name or not file.startswith(installed):
-            imported[name] = file
+        # The packages' folder may be in that of Python itself.
+        if not file.startswith(own) or file.startswith(packages):
+            spec = attributes.get("__spec__")
+            named = getattr(spec, "name", None) if name == "__main__" else name
+            imported[named if isinstance(named, str) else name] = file
     return imported
 
 

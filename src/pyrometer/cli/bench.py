@@ -14,8 +14,9 @@ import msgspec
 import typer
 
 from pyrometer._version import __version__
+from pyrometer.cli.measuring import end_cleanly_on_termination
 from pyrometer.errors import RunFileError, UsageError
-from pyrometer.experiment.bench_discovery import discover
+from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
 from pyrometer.experiment.errors import PROGRAM_FAILED
 from pyrometer.machine.facts import cpu_model
@@ -73,6 +74,7 @@ def bench(
 
     A benchmark that fails is told at the end, with exit code 5; the others are measured.
     """
+    end_cleanly_on_termination()
     chosen = choose(discover(path), names or [])
     if listed:
         for one in chosen:
@@ -91,11 +93,11 @@ def bench(
 def choose(benchmarks: Sequence[Benchmark], names: Sequence[str]) -> list[Benchmark]:
     """Those that are named, by themselves or by their function; all where no name is given."""
     for name in names:
-        if not any(name in {one.name, one.function} for one in benchmarks):
+        if not any(is_named(one, [name]) for one in benchmarks):
             known = ", ".join(for_terminal(one.name) for one in benchmarks[:5])
             more = f" and {len(benchmarks) - 5} more, shown by --list" if len(benchmarks) > 5 else ""
             raise UsageError(f"there is no benchmark {name!r}; there are {known}{more}")
-    return [one for one in benchmarks if not names or {one.name, one.function} & set(names)]
+    return [one for one in benchmarks if is_named(one, names)]
 
 
 def _measure(chosen: Sequence[Benchmark], *, processes: int, threads: int | None) -> BenchmarkResults:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyrometer.analysis.comparison.model import Comparison, Doubt
 from pyrometer.analysis.identity import Comparability, Level, Weight, compare_identities
 from pyrometer.analysis.measured import build_measured, judge_change
-from pyrometer.cli.measuring import clear_progress, end_cleanly_on_termination, progress
+from pyrometer.cli.measuring import bytecode_alike, clear_progress, end_cleanly_on_termination, progress
 from pyrometer.errors import UsageError
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 from pyrometer.experiment.gating import Rule
@@ -63,20 +63,28 @@ def measure_revisions(
             for commit, revision in zip(commits, revisions, strict=True)
         ]
         before, after = (*trees, here)[:2]
+        bytecode = opened.enter_context(bytecode_alike([before.root, after.root]))
         return _measure(
             contender_in(before, command, here=here),
             contender_in(after, command, here=here),
             measuring,
+            bytecode=bytecode,
         )
 
 
 def _measure(
-    before: Contender, after: Contender, measuring: Measuring, *, intended: frozenset[str] = frozenset()
+    before: Contender,
+    after: Contender,
+    measuring: Measuring,
+    *,
+    intended: frozenset[str] = frozenset(),
+    bytecode: Path | None = None,
 ) -> Comparison:
     conditions = Conditions(
         wanted=Wanted(threads=measuring.threads),
         allowed=measuring.allowed | intended,
         seed=secrets.randbits(32) if measuring.seed is None else measuring.seed,
+        bytecode=bytecode,
     )
     experiment = Experiment(before, after, conditions, tell=progress())
     try:

@@ -1,9 +1,12 @@
 """``pyrometer gate``: whether a change has made the program slower."""
 
+import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +17,7 @@ from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.gate import LOOKS, Verdict
 from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.identity import (
+    RULES,
     Identity,
     check_baseline_side,
     check_fact_names,
@@ -21,20 +25,22 @@ from pyrometer.analysis.identity import (
 )
 from pyrometer.analysis.trials import Metric
 from pyrometer.cli.measuring import (
+    bytecode_alike,
+    check_writable,
     clear_progress,
     end_cleanly_on_termination,
     parse_percent,
     parse_threads,
     progress,
 )
-from pyrometer.errors import UsageError
+from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.errors import RefusedError
 from pyrometer.experiment.experiment import Conditions
 from pyrometer.experiment.gated_programs import BENCHMARK, OUTPUT, Gated, gate_program
 from pyrometer.experiment.gating import Rule
 from pyrometer.experiment.planning import Wanted
 from pyrometer.experiment.sides import Command, command_in
-from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
+from pyrometer.experiment.worktrees import Tree, checked_out, commit_of, recorded_commit, working_tree
 from pyrometer.record.run import Program
 from pyrometer.report import Screen
 from pyrometer.report.gate_json import render_gate_json
@@ -43,6 +49,9 @@ from pyrometer.report.safe_text import for_markdown
 from pyrometer.store.baseline_files import baseline_names, load_saved_runs
 from pyrometer.store.run_files import current_folder
 
+OF_BENCHMARKS = frozenset({OUTPUT, BENCHMARK, "inputs"})
+"""What may be allowed to differ between two versions of a benchmark."""
+OWN_ERROR = 70
 EXIT_CODES = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 3, Verdict.REFUSED: 4}
 
 COMMAND_OPTIONS = {
@@ -91,7 +100,12 @@ def gate(
     ] = Inconclusive.TELL,
     pairs: Annotated[
         int,
-        typer.Option(min=1, max=LOOKS[-1].pairs, metavar="N", help="Measure at most N pairs of processes."),
+        typer.Option(
+            min=1,
+            max=LOOKS[-1].pairs,
+            metavar="N",
+            help="Measure at most N pairs of processes; looks are after 10, 20 and 40.",
+        ),
     ] = LOOKS[-1].pairs,
     threads: Annotated[
         str, typer.Option(metavar="N", help="What libraries may use; auto: what they choose.")
@@ -127,36 +141,34 @@ def gate(
     """Measure the program beside another version of itself, and say whether it became slower.
 
     Both versions run here and now, in pairs of fresh processes that take turns; a stored time never
-    gates. Exit codes: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 4 REFUSED, 2 wrong usage, 5 the program failed.
+    gates. Exit codes: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 4 REFUSED, 2 wrong usage, 5 the program failed,
+    70 an error of Pyrometer's own.
     """
     end_cleanly_on_termination()
+    for option, file in (("--summary", summary), ("--output", output)):
+        check_writable(option, file)
     folder = current_folder()
-    here = working_tree(folder)
     command = command_in(program)
     allowed = frozenset(allow or ())
-    check_fact_names(allowed - {OUTPUT, BENCHMARK})
-    recorded = _recorded(baseline, command, folder)
-    commit = commit_of(folder, baseline) if recorded is None else str(recorded.fact("code").value)
+    check_fact_names(allowed - OF_BENCHMARKS)
+    rule = Rule(max_slowdown=parse_percent("--max-slowdown", max_slowdown), most_pairs=pairs)
     conditions = Conditions(
         wanted=Wanted(threads=parse_threads("--threads", threads)),
-        allowed=allowed - {OUTPUT, BENCHMARK},
-        recorded=recorded,
+        allowed=allowed - (OF_BENCHMARKS - RULES.keys()),
         seed=secrets.randbits(32) if seed is None else seed,
     )
-    lanes: list[GatedLane] = []
     try:
-        with checked_out(here, commit, name=baseline, links=link or ()) as other:
-            gated = Gated(
-                baseline=other,
-                candidate=here,
-                command=command,
+        with _own_errors_apart():
+            lanes = _measure(
+                baseline,
+                command,
+                working_tree(folder),
+                links=link or (),
                 metrics=metric or [None],
-                rule=Rule(max_slowdown=parse_percent("--max-slowdown", max_slowdown), most_pairs=pairs),
+                rule=rule,
                 conditions=conditions,
-                allowed=allowed & {OUTPUT, BENCHMARK},
-                tell=progress(),
+                allowed=allowed & OF_BENCHMARKS,
             )
-            lanes.extend(gate_program(gated))
     except RefusedError as refusal:
         clear_progress()
         _append_summary(summary, f"# Pyrometer gate: REFUSED\n\n{for_markdown(str(refusal))}\n")
@@ -169,6 +181,57 @@ def gate(
     if verdict is Verdict.INCONCLUSIVE and inconclusive is Inconclusive.FAIL:
         code = EXIT_CODES[Verdict.FAIL]
     raise typer.Exit(code)
+
+
+def _measure(
+    baseline: str,
+    command: Command,
+    here: Tree,
+    *,
+    links: Sequence[str],
+    metrics: Sequence[Metric | None],
+    rule: Rule,
+    conditions: Conditions,
+    allowed: frozenset[str],
+) -> list[GatedLane]:
+    recorded = _recorded(baseline, command, here.folder)
+    if recorded is None:
+        commit = commit_of(here.folder, baseline)
+    else:
+        print(f"pyrometer: {baseline} is the saved baseline of that name", file=sys.stderr)
+        commit = recorded_commit(here.folder, str(recorded.fact("code").value))
+    if commit == here.commit and not here.is_dirty:
+        print(
+            f"pyrometer: the working tree is {baseline} itself, without a change: only chance can differ",
+            file=sys.stderr,
+        )
+    with (
+        checked_out(here, commit, name=baseline, links=links) as other,
+        bytecode_alike([other.root, here.root]) as bytecode,
+    ):
+        gated = Gated(
+            baseline=other,
+            candidate=here,
+            command=command,
+            metrics=metrics,
+            rule=rule,
+            conditions=replace(conditions, recorded=recorded, bytecode=bytecode),
+            allowed=allowed,
+            tell=progress(),
+        )
+        return list(gate_program(gated))
+
+
+@contextlib.contextmanager
+def _own_errors_apart() -> Iterator[None]:
+    """An error of ours is no verdict, and has a code of its own: Python's for it would be that of FAIL."""
+    try:
+        yield
+    except PyrometerError:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise typer.Exit(OWN_ERROR) from error
 
 
 def _recorded(baseline: str, command: Command, folder: Path) -> Identity | None:

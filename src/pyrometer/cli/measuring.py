@@ -1,8 +1,12 @@
 """What commands that measure have in common: where they are told of, and how they end."""
 
+import contextlib
+import os
 import signal
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -27,12 +31,14 @@ def clear_progress() -> None:
 
 
 def end_cleanly_on_termination() -> None:
-    """SIGTERM ends the command as Ctrl-C does: processes and folders it has made go with it."""
+    """SIGTERM and SIGHUP end the command as Ctrl-C does: processes and folders it has made go with it."""
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)
 
 
 def parse_percent(option: str, text: str) -> float:
@@ -58,3 +64,26 @@ def parse_threads(option: str, text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"{option} is {text!r}, but must be a number from 1, or auto")
     return int(text)
+
+
+@contextlib.contextmanager
+def bytecode_alike(folders: Sequence[Path]) -> Iterator[Path | None]:
+    """Where both sides are to keep their bytecode; None: beside their code.
+
+    A tree that may not have any would be compiled in each process, and be measured as slower.
+    """
+    may_write = all(os.access(folder, os.W_OK) for folder in folders)
+    if may_write and not os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="pyrometer-bytecode-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def check_writable(option: str, file: str | None) -> None:
+    """Say before anything is measured that a result could not be written."""
+    if file is None:
+        return
+    path = Path(file)
+    if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"{option} is {file!r}, which cannot be written; name another file")

@@ -18,6 +18,7 @@ from pyrometer.experiment.planning import (
     WARM_STEPS,
     WINDOW,
     Wanted,
+    Warmed,
     is_steady,
     lay_out,
 )
@@ -178,8 +179,9 @@ class _Visit:
                 self.warmup.append(_expect(self.process.take_turn(steps=1), self.process))
                 spent_ns += self.warmup[-1].duration_ns
             wanted = Wanted(unit="call", calls_per_step=self.seen.calls)
-            steps = [turn.steps for turn in self.warmup]
-            self.plan = lay_out(self.warmup[-1], wanted, warmup_turns=steps, warmup_ns=self._series())
+            steps = tuple(turn.steps for turn in self.warmup)
+            warmed = Warmed(turns=steps, step_ns=tuple(self._series()), last=self.warmup[-1])
+            self.plan = lay_out([warmed], wanted)
             self._rest()
 
     def _is_warmed_up(self, spent_ns: int) -> bool:

@@ -23,3 +23,7 @@ class RefusedError(PyrometerError):
     """The two sides may not be compared."""
 
     exit_code = REFUSED
+
+
+class NotHaltedError(Exception):
+    """A program has started threads or processes that go on while it waits, and nobody has halted them."""

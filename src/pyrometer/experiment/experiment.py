@@ -5,7 +5,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from pyrometer.analysis.identity import (
     known_facts,
 )
 from pyrometer.experiment.counted import counting_instructions
-from pyrometer.experiment.errors import RefusedError
-from pyrometer.experiment.imported import find_foreign_modules
+from pyrometer.experiment.errors import NotHaltedError, RefusedError
+from pyrometer.experiment.imported import find_foreign_modules, python_files
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
@@ -51,6 +51,8 @@ class Conditions:
     recorded: Identity | None = None
     """What the baseline was when it was saved: it must still be that."""
     seed: int = 0
+    bytecode: Path | None = None
+    """Where both sides keep their bytecode; None: beside their code, as Python does."""
 
 
 class Experiment:
@@ -73,34 +75,49 @@ class Experiment:
         self._chooser = random.Random(conditions.seed)
         self._started_at = datetime.now().astimezone()
         self._plan: Plan | None = None
+        self._halts_those_that_wait = conditions.wanted.in_blocks
         self.pairs: list[Pair] = []
         self._identities: dict[str, Identity] = {}
         self._losses: dict[str, None] = {}
+        self._files: dict[Path, frozenset[str]] = {}
 
     @property
     def plan(self) -> Plan:
-        """How the programs take turns; found out on a process that is not counted."""
+        """How the programs take turns; found out on a process of each that is not counted."""
         if self._plan is None:
             self._tell("finding out how long a step takes")
+            wanted = replace(self._conditions.wanted, in_blocks=self._halts_those_that_wait)
             with self._surroundings() as (surroundings, scratch):
-                sides = {"pilot": self._contenders[BASELINE].side}
+                sides = {name: contender.side for name, contender in self._contenders.items()}
                 with running(sides, surroundings, scratch) as processes:
-                    self._plan = plan_turns(processes["pilot"], self._conditions.wanted)
+                    self._plan = plan_turns(list(processes.values()), wanted)
+                    for process in processes.values():
+                        process.end()
         return self._plan
 
     def measure(self, pairs: int) -> list[Pair]:
         """Measure until there are so many pairs; all there are."""
-        plan = self.plan
         sides = {name: contender.side for name, contender in self._contenders.items()}
         if self._conditions.has_control:
             sides[CONTROL] = sides[BASELINE]
         while len(self.pairs) < pairs:
             self._tell(f"pair {len(self.pairs) + 1} of {pairs}")
+            plan = self.plan
             with self._surroundings() as (surroundings, scratch):
-                measured = measure_pair(sides, plan, surroundings, scratch=scratch, chooser=self._chooser)
+                try:
+                    measured = measure_pair(sides, plan, surroundings, scratch=scratch, chooser=self._chooser)
+                except NotHaltedError:
+                    self._begin_anew_in_blocks()
+                    continue
             self._check(measured)
             self.pairs.append(measured.pair)
         return self.pairs
+
+    def _begin_anew_in_blocks(self) -> None:
+        """What was measured is void: a program worked on while it should have waited."""
+        self._halts_those_that_wait = True
+        self._plan = None
+        self.pairs.clear()
 
     def trials(self) -> Trials:
         """All that was measured so far."""
@@ -127,6 +144,7 @@ class Experiment:
                 hash_seed=self._chooser.randint(0, LARGEST_HASH_SEED),
                 threads=self._conditions.wanted.threads,
                 count_live_bytes=self._conditions.count_live_bytes,
+                bytecode=self._conditions.bytecode,
             )
             if self._conditions.count_instructions:
                 surroundings = counting_instructions(surroundings, Path(folder))
@@ -150,7 +168,11 @@ class Experiment:
 
     def _check_imports(self, name: str, tree: Tree, imported: Mapping[str, str]) -> None:
         other = self._contenders[BASELINE if name == CANDIDATE else CANDIDATE].tree
-        foreign = find_foreign_modules(imported, own=tree.root, other=(other or tree).root)
+        if tree.root not in self._files:
+            self._files[tree.root] = python_files(tree.root)
+        foreign = find_foreign_modules(
+            imported, own=tree.root, other=(other or tree).root, files=self._files[tree.root]
+        )
         if foreign:
             module, file = foreign[0]
             more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""

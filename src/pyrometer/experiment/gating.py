@@ -91,7 +91,10 @@ def gate_counts(candidate: Candidate, metric: Metric, rule: Rule) -> GatedLane:
     experiment = replace(candidate, conditions=conditions).experiment()
     measured = experiment.measure(min(pairs, rule.most_pairs))
     judgement = judge_counts(
-        candidate_ratios(measured, metric), control_ratios(measured, metric), max_slowdown=rule.max_slowdown
+        candidate_ratios(measured, metric),
+        control_ratios(measured, metric),
+        max_slowdown=rule.max_slowdown,
+        needed=pairs,
     )
     return _lane(candidate, experiment, metric, judgement, rule)
 

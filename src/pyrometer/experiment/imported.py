@@ -1,44 +1,74 @@
 """Whether each side ran its own code: an installed project would have both run the same."""
 
+import os
 import sys
 import sysconfig
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePosixPath
 
-_SOURCE_FOLDERS = ("", "src", "lib", "python")
+_NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "build", "dist"})
 
 
-def find_foreign_modules(imported: Mapping[str, str], *, own: Path, other: Path) -> list[tuple[str, str]]:
+def python_files(root: Path) -> frozenset[str]:
+    """The Python files of a tree as paths from its root; environments and hidden folders are not searched."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _NOT_SEARCHED
+            and not (Path(folder, name) / "pyvenv.cfg").exists()
+        ]
+        found += [Path(folder, name).relative_to(root).as_posix() for name in files if name.endswith(".py")]
+    return frozenset(found)
+
+
+def find_foreign_modules(
+    imported: Mapping[str, str], *, own: Path, other: Path, files: Collection[str]
+) -> list[tuple[str, str]]:
     """(module, file) of each of the project's modules that a side took from elsewhere than its own tree.
 
-    Such are modules out of the ``other`` side's tree, and modules that its own tree has as well.
+    Such are modules out of the ``other`` side's tree, and modules that its own tree has as well, among
+    its ``files``.
     """
-    installed = [
-        Path(folder).resolve() for folder in {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix}
-    ]
     own, other = own.resolve(), other.resolve()
+    roots = _source_roots(files)
     foreign = []
     for name, file in sorted(imported.items()):
         path = Path(file)
-        if path.is_relative_to(own) and not _is_below(path, installed, inside=own):
+        if _is_project_code(path, own):
             continue
-        is_theirs = path.is_relative_to(other) and own != other
-        is_shadowed = "." not in name and name != "__main__" and _has_module(own, name)
-        if is_shadowed or (is_theirs and not _is_below(path, installed, inside=other)):
+        if (own != other and _is_project_code(path, other)) or _stands_in(name, path, files, roots):
             foreign.append((name, file))
     return foreign
 
 
-def _is_below(path: Path, folders: list[Path], *, inside: Path) -> bool:
-    """Whether it is in one of the folders that are in the tree: a virtual environment is no project code."""
-    return any(
-        folder != inside and folder.is_relative_to(inside) and path.is_relative_to(folder)
-        for folder in folders
+def _is_project_code(path: Path, root: Path) -> bool:
+    """Whether it is in the tree, and not in a virtual environment that is in it."""
+    if not path.is_relative_to(root):
+        return False
+    installed = {*map(sysconfig.get_path, ("purelib", "platlib", "stdlib")), sys.prefix}
+    folders = [Path(folder).resolve() for folder in installed]
+    return not any(
+        folder != root and folder.is_relative_to(root) and path.is_relative_to(folder) for folder in folders
     )
 
 
-def _has_module(root: Path, name: str) -> bool:
-    return any(
-        (root / folder / name / "__init__.py").is_file() or (root / folder / f"{name}.py").is_file()
-        for folder in _SOURCE_FOLDERS
-    )
+def _source_roots(files: Collection[str]) -> frozenset[str]:
+    """The folders that modules are imported from: those which are no packages themselves."""
+    packages = {PurePosixPath(file).parent.as_posix() for file in files if file.endswith("__init__.py")}
+    return frozenset(PurePosixPath(file).parent.as_posix() for file in files) - packages | {
+        PurePosixPath(package).parent.as_posix()
+        for package in packages
+        if PurePosixPath(package).parent.as_posix() not in packages
+    }
+
+
+def _stands_in(name: str, file: Path, files: Collection[str], roots: Collection[str]) -> bool:
+    """Whether the tree has the module as well: its file by the same path from where it is imported."""
+    if name == "__main__":
+        return False
+    parts = [*name.split("."), "__init__"] if file.name == "__init__.py" else name.split(".")
+    relative = "/".join(parts) + ".py"
+    return any((relative if root == "." else f"{root}/{relative}") in files for root in roots)

@@ -1,6 +1,7 @@
 """A program in a process of its own that takes turns when it is told to."""
 
 import contextlib
+import ctypes
 import math
 import os
 import select
@@ -73,18 +74,29 @@ class Surroundings:
     callgrind_file: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     """What else is set in the environment, unless the user has."""
+    bytecode: Path | None = None
+    """Where bytecode is kept; None: beside the code."""
 
     def environment(self, side: Side) -> dict[str, str]:
         """The program's, before our start-up is added to it."""
-        environment = {
-            **self.variables,
-            **os.environ,
-            "PYTHONHASHSEED": str(self.hash_seed),
-        }
+        environment = {**self.variables, **os.environ, "PYTHONHASHSEED": str(self.hash_seed)}
         environment.pop("PYROMETER", None)
+        if self.bytecode is not None:
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            environment["PYTHONPYCACHEPREFIX"] = str(self.bytecode)
         if self.threads is not None:
             environment |= dict.fromkeys(THREAD_VARIABLES, str(self.threads))
         return environment | dict(side.variables)
+
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _die_with_parent() -> None:
+    """Should the one who measures be killed, a program that is halted would stay for ever."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class PacedProcess:
@@ -96,6 +108,7 @@ class PacedProcess:
         self._output_file = scratch / "output.txt"
         self._buffer = b""
         self._is_stopped = False
+        self._is_gone = False
         ours, theirs = socket.socketpair()
         self._socket = ours
         with theirs, self._output_file.open("wb") as output:
@@ -120,6 +133,7 @@ class PacedProcess:
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one call of the system, no lock is taken
             )
 
     def __enter__(self) -> Self:
@@ -134,6 +148,8 @@ class PacedProcess:
 
     def order(self, order: Order) -> None:
         """Let it go on; ``receive`` tells what came of it."""
+        if self._is_gone:
+            return
         self._wake()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(msgspec.json.encode(order) + b"\n")
@@ -151,14 +167,28 @@ class PacedProcess:
     def wait_for_the_end(self) -> Farewell | None:
         """Its last words; None where it did not find any, within some seconds after its last turn."""
         word = self._next_word(patience_s=_PATIENCE_AT_THE_END_S)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE_AT_THE_END_S)
+        self._wait(_PATIENCE_AT_THE_END_S)
         self.kill()
         return None if word is None else word.farewell
 
+    def _wait(self, patience_s: float | None) -> None:
+        """Wait until it has ended, and leave its number its own: the group is still to be killed."""
+        if self._is_gone:
+            return
+        if not hasattr(os, "pidfd_open"):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            ended = os.pidfd_open(self._process.pid)
+            try:
+                select.select([ended], [], [], patience_s)
+            finally:
+                os.close(ended)
+
     def stop(self) -> None:
         """Halt it and all it has started, until its next turn."""
-        if not self._is_stopped and self._process.poll() is None:
+        if not self._is_stopped and not self._has_ended():
             self._is_stopped = True
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGSTOP)
@@ -169,8 +199,18 @@ class PacedProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGCONT)
 
+    def _has_ended(self) -> bool:
+        if self._is_gone:
+            return True
+        found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found is not None
+
     def kill(self) -> None:
         """End it at once, with all that it has started and left behind."""
+        if self._is_gone:
+            return
+        # Before it is waited for: its number is nobody else's until then.
+        self._is_gone = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -186,7 +226,9 @@ class PacedProcess:
 
     def check_success(self) -> None:
         """Wait for the program's end; ``ProgramFailedError`` where its exit code is not 0."""
-        code = self._process.wait()
+        self._wait(None)
+        self.kill()
+        code = self._process.returncode
         if code != 0:
             raise ProgramFailedError(self.side.name, code, self.last_words())
 
@@ -197,15 +239,15 @@ class PacedProcess:
 
     def _next_word(self, *, patience_s: float = math.inf) -> Word | None:
         deadline = time.monotonic() + patience_s
-        while b"\n" not in self._buffer:
+        while b"\n" not in self._buffer and not self._is_gone:
             received = self._read(deadline)
             if not received:
                 return None
             self._buffer += received
             if len(self._buffer) > MAX_LINE_BYTES:
                 raise ProgramFailedError(self.side.name, None, "it says more of one turn than can be")
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return msgspec.json.decode(line, type=Word)
+        line, found, self._buffer = self._buffer.partition(b"\n")
+        return msgspec.json.decode(line, type=Word) if found else None
 
     def _read(self, deadline: float) -> bytes:
         """What it says next; nothing once it has ended, even if something it has started lives on."""
@@ -216,7 +258,7 @@ class PacedProcess:
                     return self._socket.recv(1 << 16)
                 except ConnectionResetError:
                     return b""
-            if self._process.poll() is not None and not select.select([self._socket], [], [], 0)[0]:
+            if self._has_ended() and not select.select([self._socket], [], [], 0)[0]:
                 break
         return b""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from pyrometer.experiment.errors import ProgramFailedError
+from pyrometer.experiment.errors import NotHaltedError, ProgramFailedError
 from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
 from pyrometer.experiment.planning import JUDGED_WARMUP, is_steady
 from pyrometer.record.run import Run
@@ -45,7 +45,8 @@ def measure_pair(
 ) -> Measured:
     """One pair by the plan. Sides start, warm up and take their turns in random order.
 
-    Raises ``ProgramFailedError`` if a program fails, or ends before its turns are over.
+    Raises ``ProgramFailedError`` if a program fails, or ends before its turns are over, and
+    ``NotHaltedError`` if it should have been halted while it waited.
     """
     names = chooser.sample(list(sides), len(sides))
     started = {name: sides[name] for name in names}
@@ -100,8 +101,10 @@ def _warm_up(process: PacedProcess, plan: Plan, seen: _Seen) -> None:
 
 
 def _take_turn(process: PacedProcess, plan: Plan, seen: _Seen) -> None:
-    turn = process.take_turn(lead=plan.lead_steps, steps=plan.turn_steps)
-    seen.turns.append(_expect(turn, process))
+    turn = _expect(process.take_turn(lead=plan.lead_steps, steps=plan.turn_steps), process)
+    if (turn.helpers or turn.has_gpu) and not plan.in_blocks:
+        raise NotHaltedError
+    seen.turns.append(turn)
     if plan.in_blocks:
         process.stop()
 

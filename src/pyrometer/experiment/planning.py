@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import PacedProcess
 from pyrometer.record.trials import Plan
 from pyrometer.record.turns import Turn
@@ -42,26 +43,58 @@ class Wanted:
     threads: int | None = 1
     unit: Literal["step", "call"] = "step"
     calls_per_step: int = 1
+    in_blocks: bool = False
+    """Whether those that wait are halted whatever the pilots show."""
 
 
-def plan_turns(pilot: PacedProcess, wanted: Wanted) -> Plan:
-    """The plan for a program, from one process of it that goes through all of a pair's steps."""
-    if pilot.first_turn() is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warmed:
+    """A program that has become steady, or did not in time: what its turns took until then."""
+
+    turns: tuple[int, ...]
+    """Steps of each."""
+    step_ns: tuple[float, ...]
+    """What one took in each."""
+    last: Turn
+
+    @property
+    def usual_ns(self) -> float:
+        """What a step takes by then."""
+        return median(self.step_ns[-WINDOW:])
+
+
+def plan_turns(pilots: Sequence[PacedProcess], wanted: Wanted) -> Plan:
+    """The plan for programs that are to take turns, from one process of each, which are not counted.
+
+    It suits all of them: what one of them needs, the others do as well.
+    """
+    found = [_warm_up(pilot) if pilot.first_turn() is not None else None for pilot in pilots]
+    warmed = [one for one in found if one is not None]
+    if len(warmed) < len(found):
         return whole_program(wanted)
-    steps, series, last = _warm_up(pilot)
-    if last is None:
-        return whole_program(wanted)
-    plan = lay_out(last, wanted, warmup_turns=steps, warmup_ns=series)
-    # One more, since a step is known to be over when the next begins.
-    if pilot.take_turn(steps=plan.rounds * (plan.lead_steps + plan.turn_steps) + 1) is not None:
-        return plan
+    plan = lay_out(warmed, wanted)
+    needed = plan.rounds * (plan.lead_steps + plan.turn_steps)
+    done = max(sum(one.turns) for one in warmed)
+    for pilot, one in zip(pilots, warmed, strict=True):
+        # One more, since a step is known to be over when the next begins.
+        if pilot.take_turn(steps=needed + done - sum(one.turns) + 1) is None:
+            plan = with_fewer_steps(plan, _steps_made(pilot))
+    return plan
+
+
+def _steps_made(pilot: PacedProcess) -> int:
+    if not pilot.run_file.exists():
+        raise ProgramFailedError(
+            pilot.side.name,
+            0,
+            "it ended so suddenly that nothing was left to count its steps by, as os._exit() does",
+        )
     run = read_run(pilot.run_file)
-    made = 0 if run.torch is None else sum(group.steps for group in run.torch.groups)
-    return with_fewer_steps(plan, made)
+    return 0 if run.torch is None else sum(group.steps for group in run.torch.groups)
 
 
-def _warm_up(pilot: PacedProcess) -> tuple[list[int], list[float], Turn | None]:
-    """The steps and what one took in each turn until the program was steady, and the last turn."""
+def _warm_up(pilot: PacedProcess) -> Warmed | None:
+    """Turns until the program is steady, or it has taken long enough; None where it ended at once."""
     steps: list[int] = []
     series: list[float] = []
     last: Turn | None = None
@@ -77,7 +110,7 @@ def _warm_up(pilot: PacedProcess) -> tuple[list[int], list[float], Turn | None]:
         spent_ns += turn.duration_ns
         if len(series) >= WARM_STEPS and spent_ns >= WARM_NS and is_steady(series):
             break
-    return steps, series, last
+    return None if last is None else Warmed(turns=tuple(steps), step_ns=tuple(series), last=last)
 
 
 def is_steady(series: Sequence[float]) -> bool:
@@ -88,31 +121,33 @@ def is_steady(series: Sequence[float]) -> bool:
     return abs(after - before) <= AGREEMENT * before
 
 
-def lay_out(turn: Turn, wanted: Wanted, *, warmup_turns: Sequence[int], warmup_ns: Sequence[float]) -> Plan:
-    """Turns for a program with enough steps; ``turn`` is the last one of its warm-up."""
-    step_ns = median(warmup_ns[-WINDOW:])
-    in_blocks = turn.helpers > 0 or turn.has_gpu
+def lay_out(warmed: Sequence[Warmed], wanted: Wanted) -> Plan:
+    """Turns for programs with enough steps."""
+    longest = max(warmed, key=lambda one: sum(one.turns))
+    quickest_ns, slowest_ns = min(one.usual_ns for one in warmed), max(one.usual_ns for one in warmed)
+    in_blocks = wanted.in_blocks or any(one.last.helpers or one.last.has_gpu for one in warmed)
     if in_blocks:
         # What lies ready after a rest is used up before the clock runs.
-        lead = turn.prefetched_batches + 1
-        steps = max(math.ceil(BLOCK_NS / step_ns), 2 * turn.prefetched_batches, 1)
+        prefetched = max(one.last.prefetched_batches for one in warmed)
+        lead = prefetched + 1
+        steps = max(math.ceil(BLOCK_NS / quickest_ns), 2 * prefetched, 1)
     else:
-        steps = max(math.ceil(TURN_NS / step_ns), 1)
+        steps = max(math.ceil(TURN_NS / quickest_ns), 1)
         # The first step of a turn finds the other's data in the caches.
         lead = 1 if steps > 1 else 0
-    affordable = math.floor(PAIR_NS / (step_ns * (lead + steps)))
+    affordable = math.floor(PAIR_NS / (slowest_ns * (lead + steps)))
     usual = BLOCK_ROUNDS if in_blocks else ROUNDS
     return Plan(
         unit=wanted.unit,
-        warmup_turns=tuple(warmup_turns),
-        warmup_ns=tuple(warmup_ns),
-        is_warm=is_steady(warmup_ns),
+        warmup_turns=longest.turns,
+        warmup_ns=longest.step_ns,
+        is_warm=all(is_steady(one.step_ns) for one in warmed),
         lead_steps=lead,
         turn_steps=steps,
         rounds=wanted.rounds or max(min(usual, affordable), LEAST_ROUNDS),
         in_blocks=in_blocks,
         threads=wanted.threads,
-        step_ns=step_ns,
+        step_ns=longest.usual_ns,
         calls_per_step=wanted.calls_per_step,
     )
 

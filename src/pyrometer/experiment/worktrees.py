@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +37,16 @@ def working_tree(folder: Path) -> Tree:
     return Tree(name="working tree", root=root, folder=folder, commit=commit, is_dirty=bool(changed))
 
 
+_HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+
+
+def recorded_commit(folder: Path, recorded: str) -> str:
+    """The same of what a file says: a whole hash, and no name that may mean something else tomorrow."""
+    if not _HASH.fullmatch(recorded):
+        raise UsageError(f"the baseline's commit is {recorded!r}, which is none; save it again")
+    return commit_of(folder, recorded)
+
+
 def commit_of(folder: Path, revision: str) -> str:
     """The commit that a revision means in the folder's repository."""
     if not revision or revision.startswith("-"):
@@ -64,7 +75,18 @@ def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()
     parent = Path(tempfile.mkdtemp(prefix="pyrometer-worktree-"))
     root = parent / here.root.name
     try:
-        _git(here.folder, "worktree", "add", "--quiet", "--detach", str(root), commit)
+        # Hooks of the user's are for a checkout of the user's.
+        _git(
+            here.folder,
+            "-c",
+            f"core.hooksPath={os.devnull}",
+            "worktree",
+            "add",
+            "--quiet",
+            "--detach",
+            str(root),
+            commit,
+        )
         folder = root / here.folder.relative_to(here.root)
         if not folder.is_dir():
             raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
@@ -106,5 +128,5 @@ def _git(folder: Path, *arguments: str) -> str:
         raise UsageError("there is no git on the path, which other revisions come from") from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(f"git {arguments[0]}: {said[-1] if said else 'failed'}") from None
+        raise UsageError(f"git {' '.join(arguments[-4:])}: {said[-1] if said else 'failed'}") from None
     return answer.stdout.decode(errors="replace").strip()
