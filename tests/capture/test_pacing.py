@@ -66,8 +66,8 @@ def collector_as_before() -> Iterator[None]:
     gc.enable()
 
 
-def paced(controller: Controller, **options: bool) -> Pacer:
-    return Pacer(controller.theirs.fileno(), **options)
+def paced(controller: Controller, *, whole: bool = False, counts_live_bytes: bool = False) -> Pacer:
+    return Pacer(controller.theirs.fileno(), whole=whole, counts_live_bytes=counts_live_bytes)
 
 
 def test_the_first_step_is_a_turn_of_its_own(controller: Controller) -> None:
