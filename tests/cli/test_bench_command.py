@@ -1,16 +1,22 @@
 """``pyrometer bench`` as a user has it."""
 
 import json
+import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pyrometer.cli.bench import choose
 from pyrometer.errors import UsageError
 from pyrometer.record.benchmarks import Benchmark
 from tests.experiment.bench_files import write_benchmarks
+
+_PATIENCE_S = 120
 
 SOURCE = """
 @pyrometer.benchmark(parameters={"size": [10, 20]})
@@ -87,6 +93,44 @@ def test_a_mistake_is_one_line_before_anything_is_measured(
     assert said in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert (folder / "bench_some.py").read_text().endswith(SOURCE)
+
+
+@pytest.mark.parametrize("where", ["import", "call"])
+def test_what_it_has_started_goes_with_it_when_it_is_told_to_end(tmp_path: Path, where: str) -> None:
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    write_benchmarks(
+        tmp_path,
+        f"""
+        import os, signal
+        def wait():
+            with open("alive", "w") as alive:
+                print(os.getpid(), file=alive)
+            signal.pause()
+        if {where == "import"}:
+            wait()
+        bench_waiting = pyrometer.benchmark(wait)
+        """,
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-m", "pyrometer", "bench", "bench_some.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert select.select([reader], [], [], _PATIENCE_S)[0], "nobody said a word"
+        started = psutil.Process(int(os.read(reader, 100)))
+        command.send_signal(signal.SIGTERM)
+        stdout, stderr = command.communicate(timeout=_PATIENCE_S)
+    finally:
+        os.close(reader)
+        command.kill()
+    assert (command.returncode, stdout, stderr) == (128 + signal.SIGTERM, "", "")
+    # Whoever has adopted it may not have noticed its end yet.
+    assert not started.is_running() or started.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_name_is_a_functions_or_a_single_benchmarks() -> None:

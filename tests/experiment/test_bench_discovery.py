@@ -122,6 +122,12 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_own_traceback_alone(tmp
         discover(path)
 
 
+def test_a_file_whose_import_does_not_end_is_ended(tmp_path: Path) -> None:
+    path = write_benchmarks(tmp_path, "import signal\nsignal.pause()")
+    with pytest.raises(ProgramFailedError, match=r"bench_some\.py was still being imported after 10\.0 ms"):
+        discover(path, patience_s=0.01)
+
+
 def test_what_is_no_file_of_benchmarks_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.touch()

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,8 +12,11 @@ from pyrometer.errors import UsageError
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import Side
 from pyrometer.record.benchmarks import Benchmark, Listing
+from pyrometer.units import format_duration
 
 PATTERN = "bench_*.py"
+PATIENCE_S = 600.0
+"""What the import of a file may take: compiling takes minutes, and waiting for somebody has no end."""
 _PROGRAM = ("-P", "-m", "pyrometer.experiment.bench_program")
 _SHOWN_LINES = 15
 _NOT_SEARCHED = frozenset({"__pycache__", "node_modules"})
@@ -25,17 +28,21 @@ def discover(
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
     interpreter: str = sys.executable,
+    patience_s: float = PATIENCE_S,
 ) -> tuple[Benchmark, ...]:
     """The benchmarks of a file, or of all ``bench_*.py`` in a folder and below it; there is at least one.
 
     ``folder`` is where the processes run that import the files, ``variables`` what is different in their
     environment. Raises ``UsageError`` where nothing is found or names are not unique, and
-    ``ProgramFailedError`` where a file cannot be imported.
+    ``ProgramFailedError`` where a file cannot be imported, or not within ``patience_s``.
     """
     files = list(find_files(path))
     found: dict[str, Benchmark] = {}
     for file in files:
-        for benchmark in _list(file, folder=folder, variables=variables or {}, interpreter=interpreter):
+        listed = _list(
+            file, folder=folder, variables=variables or {}, interpreter=interpreter, patience_s=patience_s
+        )
+        for benchmark in listed:
             if benchmark.name in found:
                 raise UsageError(
                     f"{benchmark.name} is in {found[benchmark.name].file} and in {file}; rename one, so that "
@@ -46,6 +53,11 @@ def discover(
         where = str(path) if path.is_file() else f"the {len(files)} files {PATTERN} in {path}"
         raise UsageError(f"no function in {where} is marked with @pyrometer.benchmark")
     return tuple(found.values())
+
+
+def is_named(benchmark: Benchmark, names: Sequence[str]) -> bool:
+    """Whether one of the names is its own or its function's; where there are none, each is meant."""
+    return not names or benchmark.name in names or benchmark.function in names
 
 
 def find_files(path: Path) -> Iterator[Path]:
@@ -105,20 +117,33 @@ def side_of(
 
 
 def _list(
-    file: Path, *, folder: Path | None, variables: Mapping[str, str], interpreter: str
+    file: Path,
+    *,
+    folder: Path | None,
+    variables: Mapping[str, str],
+    interpreter: str,
+    patience_s: float,
 ) -> tuple[Benchmark, ...]:
     environment = {name: value for name, value in os.environ.items() if name != "PYROMETER"}
-    finished = subprocess.run(
-        [interpreter, *_PROGRAM, str(file.resolve()), "--list"],
-        cwd=folder,
-        env=environment | dict(variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    said = finished.stderr.decode(errors="replace").splitlines()[-_SHOWN_LINES:]
+    try:
+        finished = subprocess.run(
+            [interpreter, *_PROGRAM, str(file.resolve()), "--list"],
+            cwd=folder,
+            env=environment | dict(variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=patience_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramFailedError(
+            f"{file} was still being imported after {format_duration(patience_s * 1e9)}; what takes long "
+            "belongs into a setup",
+            None,
+            _last_lines(error.stderr or b""),
+        ) from None
     if finished.returncode != 0:
-        raise ProgramFailedError(str(file), finished.returncode, "\n".join(said))
+        raise ProgramFailedError(str(file), finished.returncode, _last_lines(finished.stderr))
     try:
         listing = msgspec.json.decode(finished.stdout, type=Listing)
     except msgspec.DecodeError as error:
@@ -126,3 +151,7 @@ def _list(
     if listing.problem is not None:
         raise UsageError(listing.problem)
     return tuple(msgspec.structs.replace(one, file=str(file)) for one in listing.benchmarks)
+
+
+def _last_lines(said: bytes) -> str:
+    return "\n".join(said.decode(errors="replace").splitlines()[-_SHOWN_LINES:])
