@@ -24,13 +24,11 @@ import pyrometer
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
 from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, judge
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
-from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
-from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
-from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair
-from pyrometer.experiment.planning import JUDGED_WARMUP, Wanted, is_steady, plan_turns
+from pyrometer.experiment.paced_process import Side, Surroundings, running
+from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair, take_turns
+from pyrometer.experiment.planning import Wanted, is_steady, plan_turns
 from pyrometer.record.trials import Pair, Plan, ProcessTurns, Round
-from pyrometer.record.turns import Order, Turn
 from pyrometer.stats.pooled import pooled_median
 
 HERE = Path(__file__).parent
@@ -246,45 +244,16 @@ def _measure_many(
     chooser: random.Random,
 ) -> dict[str, ProcessTurns]:
     """Any number of fresh processes that start, warm up and take turns in random order, as a pair's do."""
-    names = chooser.sample(list(sides), len(sides))
-    warmup_ns: dict[str, list[float]] = {name: [] for name in names}
-    turns: dict[str, list[Turn]] = {name: [] for name in names}
-    with running({name: sides[name] for name in names}, surroundings, scratch) as processes:
-        for name in names:
-            _expect(processes[name].first_turn(), processes[name])
-        together = sum(plan.warmup_turns[:-JUDGED_WARMUP])
-        for name in names if together else ():
-            processes[name].order(Order(steps=together))
-        for name in names if together else ():
-            _expect(processes[name].receive(), processes[name])
-        for name in names:
-            for steps in plan.warmup_turns[-JUDGED_WARMUP:]:
-                turn = _expect(processes[name].take_turn(steps=steps), processes[name])
-                warmup_ns[name].append(turn.duration_ns / turn.steps)
-        for _ in range(plan.rounds):
-            for name in chooser.sample(names, len(names)):
-                turn = _expect(
-                    processes[name].take_turn(lead=plan.lead_steps, steps=plan.turn_steps), processes[name]
-                )
-                turns[name].append(turn)
-        for name in names:
-            processes[name].order(Order(ends=True))
-        for name in names:
-            processes[name].wait_for_the_end()
+    started = {name: sides[name] for name in chooser.sample(list(sides), len(sides))}
+    taken = take_turns(started, plan, surroundings, scratch=scratch, chooser=chooser)
     return {
         name: ProcessTurns(
-            rounds=tuple(Round(turn.duration_ns, turn.steps, turn.samples) for turn in turns[name]),
-            warmup_ns=tuple(warmup_ns[name]),
-            is_warm=is_steady(warmup_ns[name]),
+            rounds=tuple(Round(turn.duration_ns, turn.steps, turn.samples) for turn in seen.turns),
+            warmup_ns=tuple(seen.warmup_ns),
+            is_warm=is_steady(seen.warmup_ns),
         )
-        for name in names
+        for name, seen in taken.seen.items()
     }
-
-
-def _expect(turn: Turn | None, process: PacedProcess) -> Turn:
-    if turn is None:
-        raise ProgramFailedError(process.side.name, 0, "it ended before its turns were over")
-    return turn
 
 
 # What came of it.

@@ -186,6 +186,11 @@ class PacedProcess:
             finally:
                 os.close(ended)
 
+    def stay_on(self, core: int) -> None:
+        """Let its main thread run on this core only."""
+        with contextlib.suppress(OSError):  # where that is not allowed, it runs where it likes
+            os.sched_setaffinity(self._process.pid, {core})
+
     def stop(self) -> None:
         """Halt it and all it has started, until its next turn."""
         if not self._is_stopped and not self._has_ended():
