@@ -11,7 +11,16 @@ from hypothesis import example, given
 from rich.cells import cell_len
 
 from pyrometer.analysis.attribution import find_changed_places
-from pyrometer.analysis.gate import LOOKS, Judgement, Reason, judge, judge_counts, judge_suite
+from pyrometer.analysis.gate import (
+    COUNTED_PAIRS,
+    INSTRUCTION_PAIRS,
+    LOOKS,
+    Judgement,
+    Reason,
+    judge,
+    judge_counts,
+    judge_suite,
+)
 from pyrometer.analysis.gated import GatedLane
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios
 from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns, Trials
@@ -67,7 +76,8 @@ def judged_lane(
         look = next(look for look in LOOKS if look.pairs >= len(pairs))
         judgement = judge(ratios, control, max_slowdown=max_slowdown, look=look, is_last=True)
     else:
-        judgement = judge_counts(ratios, control, max_slowdown=max_slowdown)
+        needed = INSTRUCTION_PAIRS if metric is Metric.INSTRUCTIONS else COUNTED_PAIRS
+        judgement = judge_counts(ratios, control, max_slowdown=max_slowdown, needed=needed)
     trials = trials_of(pairs, **plan)
     unit, calls = trials.plan.unit, trials.plan.calls_per_step
     return GatedLane(
@@ -83,14 +93,14 @@ def judged_lane(
     )
 
 
-def counted(candidate: Sequence[int], *, field: str, control: int = 1_000) -> list[Pair]:
+def counted(candidate: Sequence[int], *, field: str, control: Sequence[int] = (1_000,) * 5) -> list[Pair]:
     """Pairs with so many thousands of what the field counts; the baseline has 1,000 thousand."""
 
     def one(thousands: int) -> ProcessTurns:
         return msgspec.structs.replace(process(), **{field: thousands * 1_000})
 
     return [
-        Pair(hash_seed=number, baseline=one(1_000), candidate=one(count), control=one(control))
+        Pair(hash_seed=number, baseline=one(1_000), candidate=one(count), control=one(control[number]))
         for number, count in enumerate(candidate)
     ]
 
@@ -133,7 +143,13 @@ GATES: dict[str, Callable[[], list[GatedLane]]] = {
     "inconclusive": lambda: [judged_lane(pairs_of(40, noisy(1.0, between=0.10)))],
     "inconclusive-few": lambda: [judged_lane(pairs_of(2, noisy(1.3)))],
     "inconclusive-counts": lambda: [
-        judged_lane(counted([1_030] * 3, field="instructions", control=965), metric=Metric.INSTRUCTIONS)
+        judged_lane(
+            counted([1_030] * 3, field="instructions", control=(965, 1_000, 1_000)),
+            metric=Metric.INSTRUCTIONS,
+        )
+    ],
+    "inconclusive-counts-few": lambda: [
+        judged_lane(counted([1_000, 1_000], field="peak_live_bytes"), metric=Metric.PEAK_MEMORY)
     ],
     "inconclusive-control": lambda: [
         judged_lane(pairs_of(10, net(slower_ns=80_000), baseline=net(), control=net(slower_ns=40_000)))
@@ -146,7 +162,8 @@ GATES: dict[str, Callable[[], list[GatedLane]]] = {
     ],
     "inconclusive-counts-control": lambda: [
         judged_lane(
-            counted([1_050, 1_051, 1_049], field="instructions", control=1_020), metric=Metric.INSTRUCTIONS
+            counted([1_050, 1_051, 1_049], field="instructions", control=[1_020] * 3),
+            metric=Metric.INSTRUCTIONS,
         )
     ],
     "inconclusive-not-measured": lambda: [

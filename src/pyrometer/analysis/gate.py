@@ -22,7 +22,9 @@ LEAST_FOR_INTERVAL = 8
 """Of fewer pairs not even the least and the largest enclose the median with that confidence."""
 
 COUNTED_PAIRS = 5
-"""Of peaks of memory and instructions, which barely vary."""
+"""Of peaks of memory, which barely vary."""
+INSTRUCTION_PAIRS = 3
+"""Under valgrind a process takes minutes, and repeats itself to a tenth of a percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyrometer.analysis.attribution import find_changed_places
-from pyrometer.analysis.gate import COUNTED_PAIRS, LOOKS, Judgement, Look, Reason, judge_counts, judge_suite
+from pyrometer.analysis.gate import (
+    COUNTED_PAIRS,
+    INSTRUCTION_PAIRS,
+    LOOKS,
+    Judgement,
+    Look,
+    Reason,
+    judge_counts,
+    judge_suite,
+)
 from pyrometer.analysis.gated import GatedLane
 from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 
-INSTRUCTION_PAIRS = 3
-"""Under valgrind a process takes minutes, and repeats itself to a tenth of a percent."""
 INSTRUCTION_ROUNDS = 3
 
 

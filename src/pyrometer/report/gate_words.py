@@ -5,11 +5,19 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
 from pyrometer.analysis.comparison.parts import is_called_otherwise
-from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN, Judgement, Look, Reason
+from pyrometer.analysis.gate import (
+    COUNTED_PAIRS,
+    INSTRUCTION_PAIRS,
+    LEAST_EFFECT,
+    MARGIN,
+    Judgement,
+    Look,
+    Reason,
+)
 from pyrometer.analysis.gate import Verdict as GateVerdict
 from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.measured import have_equal_samples
-from pyrometer.analysis.trials import Metric, knows_samples, processes_of
+from pyrometer.analysis.trials import Metric, Ratios, control_ratios, knows_samples, processes_of
 from pyrometer.record.trials import Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
 from pyrometer.report.cells import UNKNOWN_CELL
@@ -96,9 +104,11 @@ def _describe_doubt(lane: GatedLane) -> str:
     """Why there is neither FAIL nor PASS."""
     judgement, allowed = lane.judgement, lane.max_slowdown
     if judgement.alpha is None:
-        control = judgement.control_change
-        beside = "" if control is None else f", with a control at {write_change(control)}"
-        return f"not enough for FAIL, too much for PASS{beside}."
+        if judgement.pairs < _counted_pairs(lane.metric):
+            return f"so few can tell nothing; it takes {_counted_pairs(lane.metric)}."
+        control = [abs(math.expm1(one)) for group in _control(lane) for one in group]
+        beside = f"; the control varies by up to {_percent(max(control))}" if control else ""
+        return f"not sure enough for FAIL, nor for PASS{beside}."
     least = _least_pairs(judgement.alpha)
     if judgement.pairs < least:
         return f"so few can tell nothing, whatever they show; it takes {least} or more."
@@ -108,6 +118,10 @@ def _describe_doubt(lane: GatedLane) -> str:
         f"neither FAIL (more than {_percent(allowed)}) nor PASS (less than {_percent(allowed + MARGIN)}) "
         f"is sure.{could}"
     )
+
+
+def _control(lane: GatedLane) -> Ratios:
+    return control_ratios(lane.trials.pairs, lane.metric)
 
 
 def _least_pairs(alpha: float) -> int:
@@ -134,10 +148,10 @@ def describe_rule(lane: GatedLane) -> str:
     """By which rule the lane was judged."""
     if not lane.metric.is_timed:
         return (
-            f"FAIL: all pairs are above {_percent(lane.max_slowdown)} by more than the control varies, and "
-            f"their median by {_percent(LEAST_EFFECT)} or more. PASS: none is above by "
-            f"{_percent(lane.max_slowdown + MARGIN)} or more. In brackets: from the least pair to the "
-            "most."
+            f"{_counted_pairs(lane.metric)} pairs. FAIL: all are above {_percent(lane.max_slowdown)} by more "
+            f"than the control varies, and their median by {_percent(LEAST_EFFECT)} or more. PASS: none is "
+            f"above by {_percent(lane.max_slowdown + MARGIN)} or more. In brackets: from the least pair to "
+            "the most."
         )
     chance = (
         ""
@@ -151,6 +165,10 @@ def describe_rule(lane: GatedLane) -> str:
         f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}. By a sign-flip test over "
         f"pairs of processes; looks after 10, 20 and 40 pairs.{shared}"
     )
+
+
+def _counted_pairs(metric: Metric) -> int:
+    return INSTRUCTION_PAIRS if metric is Metric.INSTRUCTIONS else COUNTED_PAIRS
 
 
 def program_name(trials: Trials) -> str:
