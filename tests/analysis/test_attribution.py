@@ -6,8 +6,11 @@ from collections.abc import Mapping
 import pytest
 
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
-from pyrometer.analysis.comparison.model import PartsKind, Presence, Verdict
-from pyrometer.record.trials import Pair
+from pyrometer.analysis.comparison.model import Doubt, PartsKind, PartsTable, Presence, Verdict
+from pyrometer.analysis.comparison.parts import outermost_called_otherwise
+from pyrometer.analysis.gate import LOOKS
+from pyrometer.record.trials import MAX_KEPT_NODES, Pair, ProcessTurns
+from pyrometer.report.comparison_words import describe_basis
 from tests.trial_pairs import STEP_NS, pairs_of, process
 
 _ROOT = ("module", "forward")
@@ -123,3 +126,114 @@ def test_of_a_function_that_is_called_many_times_a_step_one_call_is_told() -> No
     assert row.calls is not None
     assert row.calls.before == pytest.approx(0.1)
     assert table.unit == "call"
+
+
+# What is there in some processes only.
+
+_LOG = ("scope", "log")
+
+
+def seen_in(baseline: int, candidate: int, *, pairs: int = 10) -> list[Pair]:
+    """Pairs in which a scope that takes next to nothing is called in so many processes of each side."""
+
+    def one(is_there: bool) -> ProcessTurns:
+        return process(nodes={("scope", "work"): (1, 500_000, 0), _LOG: (float(is_there), 0, 0)})
+
+    return [
+        Pair(hash_seed=number, baseline=one(number < baseline), candidate=one(number < candidate))
+        for number in range(pairs)
+    ]
+
+
+@pytest.mark.parametrize(("baseline", "candidate"), [(0, 1), (1, 0), (0, 9), (9, 0), (3, 10)])
+def test_a_place_that_comes_and_goes_is_no_change(baseline: int, candidate: int) -> None:
+    (table,) = find_changed_places(seen_in(baseline, candidate))
+    row = next(row for row in table.rows if row.name == "log")
+    assert row.presence is Presence.BOTH
+    assert row.calls is not None
+    assert row.calls.doubt is Doubt.VARIES
+    assert not [*changed_rows([table])]
+    assert not outermost_called_otherwise(table)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "presence"), [(0, 10, Presence.NEW), (10, 0, Presence.VANISHED)]
+)
+def test_a_place_that_all_of_one_side_have_and_none_of_the_other_is_told(
+    baseline: int, candidate: int, presence: Presence
+) -> None:
+    pairs = seen_in(baseline, candidate)
+    assert [(row.name, row.presence) for _, row in changed_rows(find_changed_places(pairs))] == [
+        ("log", presence)
+    ]
+    # What the control has voided names none; the table still has it.
+    (void,) = find_changed_places(pairs, is_void=True)
+    assert not [*changed_rows([void])]
+    assert not outermost_called_otherwise(void)
+    assert {row.name: row.presence for row in void.rows}["log"] is presence
+
+
+# More places than are kept.
+
+
+def many(change_ns: float = 0.0, *, last: str) -> ProcessTurns:
+    """As many scopes as are kept: one that may have grown, the last one named, and between them others."""
+    nodes: dict[tuple[str, ...], tuple[float, float, float]] = {
+        ("scope", "work"): (1.0, 300_000.0 + change_ns, change_ns),
+        **{("scope", f"part {number}"): (1.0, 1_000.0, 0.0) for number in range(MAX_KEPT_NODES - 2)},
+        ("scope", last): (1.0, 900.0, 0.0),
+    }
+    return process(STEP_NS + change_ns, nodes=nodes)
+
+
+def cut_pairs() -> list[Pair]:
+    """Ten, of which all but the last have kept ``early``, and that one another."""
+    return [
+        Pair(
+            hash_seed=number,
+            baseline=many(last="early" if number < 9 else "late"),
+            candidate=many(50_000.0 + number, last="early" if number < 9 else "late"),
+        )
+        for number in range(10)
+    ]
+
+
+def test_a_place_that_a_pair_did_not_keep_does_not_count_as_not_there() -> None:
+    (table,) = find_changed_places(cut_pairs())
+    told = {row.name for row in table.rows}
+    assert "work" in told
+    assert not {"early", "late"} & told
+    assert all(row.calls is not None and row.calls.verdict is Verdict.SAME for row in table.rows)
+
+
+def test_what_was_not_kept_is_in_the_rest_and_the_table_says_so() -> None:
+    (table,) = find_changed_places(cut_pairs())
+    for side in ("before", "after"):
+        parts = sum(getattr(row.own, side) for row in table.rows)
+        assert parts + getattr(table.rest, side) == pytest.approx(getattr(table.whole, side))
+    assert table.rest.before == pytest.approx(STEP_NS - 300_000 - 1_000 * (MAX_KEPT_NODES - 2))
+    assert "300 places that take most are kept" in describe_basis(table)
+    (whole,) = find_changed_places(seen_in(10, 10))
+    assert "are kept" not in describe_basis(whole)
+
+
+# At which chance of error.
+
+
+def test_places_and_the_whole_are_judged_at_the_chance_of_error_of_the_look() -> None:
+    # Nine pairs that agree come out so in 2 of 512 ways: less than 1 in 100, more than 1 in 500.
+    pairs = measured({"layer3": 30_000}, pairs=9)
+
+    def verdicts(table: PartsTable) -> set[Verdict]:
+        return {table.whole.verdict, next(row for row in table.rows if row.name == "layer3").own.verdict}
+
+    (surer,) = find_changed_places(pairs, alpha=LOOKS[0].alpha)
+    assert verdicts(surer) == {Verdict.CANNOT_TELL}
+    (less_sure,) = find_changed_places(pairs, alpha=0.01)
+    assert verdicts(less_sure) == {Verdict.SLOWER}
+
+
+def test_a_whole_that_grew_by_less_than_matters_is_not_called_slower() -> None:
+    (table,) = find_changed_places(measured({"layer3": 6_000}, pairs=40))
+    assert table.whole.grown == pytest.approx(6_000)
+    assert (table.whole.verdict, table.whole.doubt) == (Verdict.CANNOT_TELL, Doubt.UNDECIDED)

@@ -143,6 +143,45 @@ def test_scopes_add_up_over_any_two_trees_and_none_is_lost(before: Run, after: R
         assert {row.path: opposite.get(row.presence, row.presence) for row in turned.rows} == named
 
 
+# In some runs only.
+
+
+def runs_with_log(*there: bool) -> list[Run]:
+    """A run for each, which calls a scope or does not."""
+    both = (node("work", None, [6 * MS]), node("log", None, [MS]))
+    return [run_of(main_strand(*both[: 1 + is_there]), profiled_ns=10 * MS) for is_there in there]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((False, False, False), (True, False, False)),
+        ((True, True, False), (False, False, False)),
+        ((True, False, False), (True, True, True)),
+    ],
+)
+def test_a_scope_that_only_some_runs_of_a_side_have_is_neither_new_nor_vanished(
+    before: tuple[bool, ...], after: tuple[bool, ...]
+) -> None:
+    table = table_of(compare(runs_with_log(*before), runs_with_log(*after)), PartsKind.SCOPES)
+    row = row_of(table, "log")
+    assert row.presence is Presence.BOTH
+    assert row.calls is not None
+    assert (row.calls.verdict, row.calls.doubt) == (Verdict.CANNOT_TELL, Doubt.VARIES)
+    # Where no run has it, it took nothing, and that is a figure.
+    assert None not in {row.own.before, row.own.after}
+    assert not outermost_called_otherwise(table)
+    assert_adds_up(table)
+
+
+def test_a_scope_that_all_runs_of_a_side_have_and_none_of_the_other_is_new() -> None:
+    table = table_of(
+        compare(runs_with_log(False, False, False), runs_with_log(True, True, True)), PartsKind.SCOPES
+    )
+    assert [(row.name, row.presence) for row in outermost_called_otherwise(table)] == [("log", Presence.NEW)]
+    assert row_of(table, "log").own.before is None
+
+
 # Counts first.
 
 

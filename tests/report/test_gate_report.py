@@ -86,7 +86,11 @@ def judged_lane(
         max_slowdown=max_slowdown,
         trials=trials,
         tables=find_changed_places(
-            pairs, unit=unit, calls_per_step=calls, is_void=judgement.reason is Reason.CONTROL
+            pairs,
+            unit=unit,
+            calls_per_step=calls,
+            alpha=judgement.alpha or LOOKS[0].alpha,
+            is_void=judgement.reason is Reason.CONTROL,
         )
         if metric.is_timed
         else (),

@@ -67,6 +67,7 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
             trials.pairs,
             unit=trials.plan.unit,
             calls_per_step=trials.plan.calls_per_step,
+            alpha=look.alpha,
             is_void=doubt is Doubt.CONTROL,
         ),
         trials=trials,

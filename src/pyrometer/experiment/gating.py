@@ -123,6 +123,8 @@ def _lane(
             trials.pairs,
             unit=trials.plan.unit,
             calls_per_step=trials.plan.calls_per_step,
+            # Where nothing was judged, at that of the first look.
+            alpha=judgement.alpha or LOOKS[0].alpha,
             is_void=judgement.reason is Reason.CONTROL,
         )
         # Places are told by their time, which counting changes.

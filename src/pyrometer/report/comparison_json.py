@@ -138,6 +138,8 @@ class TableContent(Content, frozen=True, kw_only=True):
     steps: tuple[Number, Number] | None
     """Over which figures are averaged, before and after; null: over the whole run."""
     with_warmup: bool
+    is_cut: bool
+    """Whether only places that take most were kept, where it was measured: smaller ones are in ``rest``."""
     rows: tuple[PartContent, ...]
 
 
@@ -295,6 +297,7 @@ def table_content(table: PartsTable) -> TableContent:
         unexplained=table.unexplained,
         steps=table.steps,
         with_warmup=table.with_warmup,
+        is_cut=table.is_cut,
         rows=tuple(_part(row, places) for row in table.rows),
     )
 

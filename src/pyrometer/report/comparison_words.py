@@ -22,6 +22,7 @@ from pyrometer.analysis.comparison.model import (
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.comparison.verdicts import LEAST_RUNS
 from pyrometer.analysis.identity import Level, Weight
+from pyrometer.record.trials import MAX_KEPT_NODES
 from pyrometer.report.cells import UNKNOWN_CELL, Style
 from pyrometer.report.safe_text import shorten_middle, visible
 from pyrometer.units import compact_count, format_bytes, format_count, format_duration, three_digits
@@ -352,6 +353,15 @@ def write_plain_signed(duration_ns: float) -> str:
     return f"{'-' if duration_ns < 0 else '+'}{written}"
 
 
+def _describe_cut(table: PartsTable) -> str:
+    if not table.is_cut:
+        return ""
+    return (
+        f" Of each pair the {MAX_KEPT_NODES} places that take most are kept; one that is not among them in "
+        f"all pairs is in the row '{rest_name(table.kind)}'."
+    )
+
+
 def describe_basis(table: PartsTable) -> str:
     """Over what the figures of a table are."""
     if table.steps is None:
@@ -360,7 +370,7 @@ def describe_basis(table: PartsTable) -> str:
     if table.measured_unit is not None:
         return (
             f"Own times a {table.measured_unit}: medians over turns side by side, of {before:,} + {after:,} "
-            f"{table.measured_unit}s."
+            f"{table.measured_unit}s.{_describe_cut(table)}"
         )
     warmup = ", warm-up too" if table.with_warmup else ""
     window = " of the windows in which operators were looked at" if table.kind is PartsKind.OPERATORS else ""

@@ -135,7 +135,10 @@ class MetricChange:
 
 
 class Presence(StrEnum):
-    """Whether a part is there on both sides. One that was renamed has vanished, and is new."""
+    """Whether a part is there on both sides. One that was renamed has vanished, and is new.
+
+    New and vanished are what all runs of the one side have, and none of the other.
+    """
 
     BOTH = "both"
     NEW = "new"
@@ -206,6 +209,8 @@ class PartsTable:
     with_warmup: bool
     measured_unit: str | None = None
     """``step``, ``call`` or ``program``, where it was measured by turns: of what its figures are medians."""
+    is_cut: bool = False
+    """Whether of each pair only those places were kept that take most: what not all kept is in the rest."""
 
     @property
     def unit(self) -> str | None:

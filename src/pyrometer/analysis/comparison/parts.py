@@ -56,10 +56,24 @@ def compare_parts(before: Sequence[RunParts], after: Sequence[RunParts], doubt: 
     )
 
 
+def presence_of(before: Sequence[bool], after: Sequence[bool]) -> Presence:
+    """Whether a part is there, by all processes of each side.
+
+    New is what all of the one side have and none of the other: what only some have may come and go.
+    """
+    if all(after) and not any(before):
+        return Presence.NEW
+    return Presence.VANISHED if all(before) and not any(after) else Presence.BOTH
+
+
 def is_called_otherwise(row: PartChange) -> bool:
-    """Whether it is called more or less often than before, which says more than any time."""
-    changed = row.calls is not None and row.calls.verdict in {Verdict.MORE, Verdict.FEWER}
-    return changed or row.presence is not Presence.BOTH
+    """Whether it is called more or less often than before, which says more than any time.
+
+    One that is new or has vanished is, unless the control has voided what was measured.
+    """
+    if row.presence is not Presence.BOTH:
+        return row.own.doubt is not Doubt.CONTROL
+    return row.calls is not None and row.calls.verdict in {Verdict.MORE, Verdict.FEWER}
 
 
 def outermost_called_otherwise(table: PartsTable) -> list[PartChange]:
@@ -116,7 +130,8 @@ class _Table:
 
     def row(self, place: Place, own: Change, total: Change, per_call: Change) -> PartChange:
         there = [place in run.parts for run in self._runs]
-        is_before, is_after = any(there[: self._first_after]), any(there[self._first_after :])
+        presence = presence_of(there[: self._first_after], there[self._first_after :])
+        is_before, is_after = presence is not Presence.NEW, presence is not Presence.VANISHED
 
         def known(change: Change) -> Change | None:
             """The change, without a figure on a side where the part is not; None without any."""
@@ -125,10 +140,9 @@ class _Table:
                 return None
             return replace(change, before=before, after=after)
 
-        presence = Presence.NEW if is_after else Presence.VANISHED
         return PartChange(
             place=place,
-            presence=Presence.BOTH if is_before and is_after else presence,
+            presence=presence,
             is_part=all(run.parts[place].is_part for run in self._runs if place in run.parts),
             own=known(own) or own,
             total=known(total),

@@ -33,7 +33,7 @@ LEAST_TESTED_SHARE = 0.01
 EVEN_TURNS = (0.25, 0.75)
 """Runs take turns where, of all pairs of one from each side, that of A is the earlier in such a share;
 and where in the order of time the side changes so often that blocks of runs of the smaller side are of
-two at most, on the average."""
+about two at most, on the average."""
 
 # Means over steps are the same only as far as floating-point numbers go.
 COUNT_TOLERANCE = 1e-6
