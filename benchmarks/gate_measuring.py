@@ -248,7 +248,9 @@ def _measure_many(
     taken = take_turns(started, plan, surroundings, scratch=scratch, chooser=chooser)
     return {
         name: ProcessTurns(
-            rounds=tuple(Round(turn.duration_ns, turn.steps, turn.samples) for turn in seen.turns),
+            rounds=tuple(
+                Round(turn.duration_ns, turn.steps, turn.samples, turn.preemptions) for turn in seen.turns
+            ),
             warmup_ns=tuple(seen.warmup_ns),
             is_warm=is_steady(seen.warmup_ns),
         )

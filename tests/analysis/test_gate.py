@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, Verdict, judge, judge_counts, judge_suite
@@ -215,3 +216,26 @@ def test_counts_of_fewer_pairs_than_planned_tell_nothing() -> None:
     pairs = [Pair(hash_seed=0, baseline=process(instructions=1_000), candidate=process(instructions=1_200))]
     found = judge_counts(candidate_ratios(pairs, Metric.INSTRUCTIONS), [], max_slowdown=0.0, needed=3)
     assert found.verdict is Verdict.INCONCLUSIVE
+
+
+def test_turns_that_were_disturbed_do_not_count_as_long_as_others_are_left() -> None:
+    baseline, slow = process(STEP_NS), process([3 * STEP_NS] * 9 + [STEP_NS] * 3)
+    disturbed = msgspec.structs.replace(
+        slow,
+        rounds=tuple(
+            msgspec.structs.replace(turn, preemptions=1) if turn.duration_ns > 4 * STEP_NS else turn
+            for turn in slow.rounds
+        ),
+    )
+    (ratios,) = candidate_ratios([Pair(hash_seed=0, baseline=baseline, candidate=disturbed)], Metric.LATENCY)
+    assert ratios == [0.0] * 3
+    # On the baseline's side as well, and nothing is left out where too few would stay.
+    (ratios,) = candidate_ratios([Pair(hash_seed=0, baseline=disturbed, candidate=baseline)], Metric.LATENCY)
+    assert ratios == [0.0] * 3
+    all_disturbed = msgspec.structs.replace(
+        slow, rounds=tuple(msgspec.structs.replace(turn, preemptions=1) for turn in slow.rounds)
+    )
+    (ratios,) = candidate_ratios(
+        [Pair(hash_seed=0, baseline=baseline, candidate=all_disturbed)], Metric.LATENCY
+    )
+    assert len(ratios) == ROUNDS

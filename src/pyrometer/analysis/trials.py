@@ -10,6 +10,10 @@ Ratios = list[list[float]]
 """Logarithms of candidate to baseline, a group for each pair: above 0 is worse."""
 
 
+LEAST_UNDISTURBED = 3
+"""With fewer turns that nobody disturbed, all turns of a pair count."""
+
+
 class Metric(StrEnum):
     """What is compared; of all, less is better."""
 
@@ -57,11 +61,22 @@ def value_of(process: ProcessTurns, metric: Metric) -> float | None:
 def _ratios(process: ProcessTurns, baseline: ProcessTurns, metric: Metric) -> list[float]:
     if metric.is_timed:
         a_time = _TIMES[metric]
-        pairs = zip(map(a_time, process.rounds), map(a_time, baseline.rounds), strict=True)
+        pairs = ((a_time(one), a_time(other)) for one, other in undisturbed(process, baseline))
     else:
-        pairs = zip([_count(process, metric)], [_count(baseline, metric)], strict=True)
+        pairs = iter([(_count(process, metric), _count(baseline, metric))])
     # A turn without its figure, or of no time at all, says nothing.
     return [math.log(one / other) for one, other in pairs if one and other]
+
+
+def undisturbed(process: ProcessTurns, baseline: ProcessTurns) -> list[tuple[Round, Round]]:
+    """The turns of both, side by side, in which neither lost its core; all of them, where those are too few.
+
+    On a busy machine half of the turns hold a stretch of somebody else's work, on one side or the other.
+    Which ones is told by the system, and not by how long they took: both sides are treated alike.
+    """
+    rounds = list(zip(process.rounds, baseline.rounds, strict=True))
+    quiet = [(one, other) for one, other in rounds if not (one.preemptions or other.preemptions)]
+    return quiet if len(quiet) >= LEAST_UNDISTURBED else rounds
 
 
 def _step_ns(turn: Round) -> float:

@@ -6,6 +6,7 @@ same clock: what differs between them then is theirs.
 
 import gc
 import os
+import resource
 import sys
 import sysconfig
 import threading
@@ -59,6 +60,7 @@ class Pacer:
         self._samples: int | None = 0
         self._leading = False
         self._began_ns = time.perf_counter_ns()
+        self._preemptions = _preemptions()
         self._tree: _Tree = {}
         self._collects = not counts_live_bytes and not whole
         self._has_rested = False
@@ -100,12 +102,13 @@ class Pacer:
         return time.perf_counter_ns()
 
     def _reach(self, now_ns: int) -> None:
+        preemptions = _preemptions() - self._preemptions
         counted = None if self._instructions is None or self._leading else self._instructions.end()
         with OwnWork(*self._recorders()):
             if self._leading:
                 self._leading = False
             else:
-                self._tell(now_ns, counted)
+                self._tell(now_ns, counted, preemptions)
                 self._rest()
                 self._order = self._next_order()
                 self._leading = self._order.lead > 0
@@ -115,15 +118,17 @@ class Pacer:
         # Apart: before the wait above is taken off the scopes that are open, it would be in the tree.
         with OwnWork(*self._recorders()):
             self._tree = _tree(self._recorders())
+        self._preemptions = _preemptions()
         self._began_ns = self._now_ns()
         if self._instructions is not None and not self._leading:
             self._instructions.begin()
 
-    def _tell(self, now_ns: int, instructions: int | None) -> None:
+    def _tell(self, now_ns: int, instructions: int | None, preemptions: int) -> None:
         turn = Turn(
             steps=self._steps,
             duration_ns=now_ns - self._began_ns,
             samples=self._samples,
+            preemptions=preemptions,
             nodes=_changes(self._tree, _tree(self._recorders())),
             instructions=instructions,
             peak_bytes=peak_resident_bytes(),
@@ -152,7 +157,8 @@ class Pacer:
         if self._whole:
             now_ns = self._now_ns()
             self._steps, self._samples = 1, None
-            self._tell(now_ns, None if self._instructions is None else self._instructions.end())
+            counted = None if self._instructions is None else self._instructions.end()
+            self._tell(now_ns, counted, _preemptions() - self._preemptions)
         losses = [f"{collector}: {reason}" for collector, reason in failures]
         self._send(Word(farewell=Farewell(imported=_imported(), losses=tuple(losses[:_MAX_TOLD_LOSSES]))))
 
@@ -181,6 +187,11 @@ class Pacer:
             self._buffer += received
         line, _, self._buffer = self._buffer.partition(b"\n")
         return msgspec.json.decode(line, type=Order)
+
+
+def _preemptions() -> int:
+    """How often the calling thread has lost its core to others; the process, where only that is told."""
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nivcsw
 
 
 def _helpers() -> int:

@@ -161,7 +161,9 @@ def _told(seen: Seen, nodes: tuple[NodeFigures, ...]) -> ProcessTurns:
     last = seen.turns[-1]
     counted = [turn.instructions for turn in seen.turns if turn.instructions is not None]
     return ProcessTurns(
-        rounds=tuple(Round(turn.duration_ns, turn.steps, turn.samples) for turn in seen.turns),
+        rounds=tuple(
+            Round(turn.duration_ns, turn.steps, turn.samples, turn.preemptions) for turn in seen.turns
+        ),
         warmup_ns=tuple(seen.warmup_ns),
         is_warm=is_steady(seen.warmup_ns),
         nodes=nodes,

@@ -20,6 +20,8 @@ class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
     duration_ns: Nanoseconds
     steps: Annotated[int, msgspec.Meta(ge=1)]
     samples: Count | None
+    preemptions: Count = 0
+    """How often it lost its core to others meanwhile."""
 
 
 class NodeFigures(msgspec.Struct, frozen=True, array_like=True, gc=False):

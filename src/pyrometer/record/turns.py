@@ -32,6 +32,8 @@ class Turn(Value, frozen=True, kw_only=True):
     duration_ns: Nanoseconds
     samples: Count | None = None
     """Of all timed steps; None where that is not known of one of them."""
+    preemptions: Count = 0
+    """How often the system took the core away from its thread for others, in the timed steps."""
     nodes: tuple[TurnNode, ...] = ()
     instructions: Count | None = None
     """Executed in the timed steps; None where they were not counted."""
