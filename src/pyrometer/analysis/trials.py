@@ -61,9 +61,9 @@ def value_of(process: ProcessTurns, metric: Metric) -> float | None:
 def _ratios(process: ProcessTurns, baseline: ProcessTurns, metric: Metric) -> list[float]:
     if metric.is_timed:
         a_time = _TIMES[metric]
-        pairs = ((a_time(one), a_time(other)) for one, other in undisturbed(process, baseline))
+        pairs = [(a_time(one), a_time(other)) for one, other in undisturbed(process, baseline)]
     else:
-        pairs = iter([(_count(process, metric), _count(baseline, metric))])
+        pairs = [(_count(process, metric), _count(baseline, metric))]
     # A turn without its figure, or of no time at all, says nothing.
     return [math.log(one / other) for one, other in pairs if one and other]
 
