@@ -23,7 +23,7 @@ from gate_load import CpuUse, cores_of_others
 import pyrometer
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
 from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, judge
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
+from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, default_metric
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair, take_turns
@@ -39,6 +39,7 @@ ENGINE = (
     "capture/pacing.py",
     "experiment/paced_process.py",
     "experiment/pairs.py",
+    "experiment/places.py",
     "experiment/planning.py",
     "stats/max_t.py",
     "stats/pooled.py",
@@ -182,7 +183,7 @@ def run_gates(
                 open_arms[name].pairs.append(pair)
             course.orders.append(chooser.chosen)
         for arm in open_arms.values():
-            metric = _metric(arm.pairs)
+            metric = default_metric(arm.pairs)
             judgement = judge(
                 candidate_ratios(arm.pairs, metric),
                 control_ratios(arm.pairs, metric),
@@ -204,10 +205,6 @@ def measured_change(trial: Trial, plan: Plan, *, pairs: int) -> float:
     (name,) = (f"+{extra:g}" for extra in trial.candidates)
     measured = [_measure(trial, plan, [name], chooser)[name] for _ in range(pairs)]
     return math.expm1(pooled_median(candidate_ratios(measured, Metric.LATENCY)))
-
-
-def _metric(pairs: Sequence[Pair]) -> Metric:
-    return Metric.THROUGHPUT if knows_samples(pairs) else Metric.LATENCY
 
 
 def _measure(trial: Trial, plan: Plan, arms: Sequence[str], chooser: Orders) -> dict[str, Pair]:
@@ -264,7 +261,7 @@ def _measure_many(
 def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
     trial, plan, orders = course.trial, course.plan, course.orders
     ended = CpuUse.now()
-    metric = _metric(arm.pairs)
+    metric = default_metric(arm.pairs)
     only = len(trial.candidates) == 1
     return Outcome(
         part=trial.part,
@@ -303,7 +300,9 @@ def _step_times(process: ProcessTurns) -> list[float]:
 
 
 def _told_places(pairs: Sequence[Pair], judgement: Judgement) -> list[str]:
-    tables = find_changed_places(pairs, is_void=judgement.reason is Reason.CONTROL)
+    tables = find_changed_places(
+        pairs, alpha=judgement.alpha or LOOKS[0].alpha, is_void=judgement.reason is Reason.CONTROL
+    )
     rows = (row for _, row in changed_rows(tables))
     return [" > ".join(row.path) for row in rows]
 

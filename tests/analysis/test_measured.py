@@ -19,6 +19,7 @@ from pyrometer.analysis.gate import LOOKS
 from pyrometer.analysis.identity import Comparability, Level
 from pyrometer.analysis.measured import build_measured, judge_change
 from pyrometer.record.trials import Pair, ProcessTurns, Round
+from pyrometer.report.gate_words import describe_look
 from tests.trial_pairs import STEP_NS, noisy, pairs_of, process, trials_of
 
 COMPARABLE = Comparability(level=Level.COMPARABLE, differences=())
@@ -123,6 +124,32 @@ def test_without_samples_the_step_is_judged_and_there_is_no_rate() -> None:
     # Known on one side only is not known.
     half = measured(pairs_of(10, with_samples(1.1, 32), baseline=with_samples(1.0, None)))
     assert [one.metric for one in half.metrics] == [Metric.STEP, Metric.PEAK_HOST_BYTES]
+
+
+def test_a_side_that_no_longer_tells_its_samples_is_not_judged_by_its_steps_instead() -> None:
+    pairs = pairs_of(10, with_samples(0.5, None), baseline=with_samples(1.0, 32))
+    assert judge_change(pairs, LOOKS[0]) == (Verdict.CANNOT_TELL, Doubt.NOT_MEASURED)
+    comparison = measured(pairs)
+    assert comparison.leading is not None
+    assert comparison.leading.metric is Metric.SAMPLES_PER_SECOND
+    assert comparison.leading.change.after is None
+    assert change_of(comparison, Metric.STEP).verdict is Verdict.CANNOT_TELL
+    assert comparison.trials is not None
+    assert "B's steps do not tell how many samples" in describe_look(comparison.trials, LOOKS[0])
+
+
+def test_places_are_judged_at_the_look_that_judged_the_step() -> None:
+    # Nine pairs that agree: 2 in 512 is less than 1 in 100, and more than the 1 in 500 of the look.
+    def of(change_ns: float) -> Callable[[random.Random], ProcessTurns]:
+        return lambda noise: process(
+            STEP_NS + change_ns + noise.gauss(0, 10),
+            nodes={("scope", "work"): (1.0, 500_000 + change_ns, change_ns)},
+        )
+
+    comparison = measured(pairs_of(9, of(50_000), baseline=of(0)))
+    (table,) = comparison.tables
+    changes = [change_of(comparison, Metric.STEP), table.whole, *(row.own for row in table.rows)]
+    assert {change.verdict for change in changes} == {Verdict.CANNOT_TELL}
 
 
 def test_after_is_before_with_the_change_of_turns_side_by_side() -> None:

@@ -6,9 +6,9 @@ from statistics import median
 
 from pyrometer.analysis.attribution import changed_rows
 from pyrometer.analysis.comparison.model import PartChange, PartsTable
-from pyrometer.analysis.gate import Judgement, Verdict
-from pyrometer.analysis.trials import Metric, value_of
-from pyrometer.record.trials import Trials
+from pyrometer.analysis.gate import Judgement, Reason, Verdict
+from pyrometer.analysis.trials import Metric, Peaks, peaks_of, value_of
+from pyrometer.record.trials import ProcessTurns, Trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,12 @@ class GatedLane:
     tables: tuple[PartsTable, ...] = ()
     subject: str | None = None
     """The benchmark, where a file has several."""
+    unchecked: tuple[str, ...] = ()
+    """What of the benchmark could not be made sure to be the same on both sides, and why."""
+    new: tuple[str, ...] = ()
+    """Benchmarks that were asked for with it, and that the baseline does not have."""
+    gone: tuple[str, ...] = ()
+    """The same of the candidate."""
 
     @property
     def verdict(self) -> Verdict:
@@ -31,15 +37,27 @@ class GatedLane:
     @property
     def before(self) -> float | None:
         """The baseline's value: the median over its processes."""
-        return _middle([value_of(pair.baseline, self.metric) for pair in self.trials.pairs])
+        return self._middle([pair.baseline for pair in self.trials.pairs])
 
     @property
     def after(self) -> float | None:
         """The candidate's: of times the baseline's with the change of turns side by side."""
         change = self.judgement.change
         if not self.metric.is_timed or self.before is None or change is None:
-            return _middle([value_of(pair.candidate, self.metric) for pair in self.trials.pairs])
+            return self._middle([pair.candidate for pair in self.trials.pairs])
         return self.before * (1 + change)
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """Which peak of memory was judged; None where another metric was, or nothing could be."""
+        is_known = self.metric is Metric.PEAK_MEMORY and self.judgement.reason is not Reason.NOT_MEASURED
+        return peaks_of(self.trials.pairs) if is_known else None
+
+    def _middle(self, processes: Sequence[ProcessTurns]) -> float | None:
+        peaks = peaks_of(self.trials.pairs)
+        values = (value_of(process, self.metric, peaks=peaks) for process in processes)
+        known = [value for value in values if value is not None]
+        return median(known) if known else None
 
     @property
     def changed(self) -> tuple[PartChange, ...]:
@@ -54,8 +72,3 @@ def overall(lanes: Sequence[GatedLane]) -> Verdict:
         if verdict in verdicts:
             return verdict
     return Verdict.INCONCLUSIVE
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None

@@ -20,18 +20,18 @@ from pyrometer.analysis.comparison.verdicts import judge_counts as judge_peaks
 from pyrometer.analysis.gate import Look, interval_of, two_sided_p_value
 from pyrometer.analysis.identity import Comparability
 from pyrometer.analysis.trials import Metric as TrialMetric
-from pyrometer.analysis.trials import candidate_ratios, control_ratios, knows_samples, value_of
+from pyrometer.analysis.trials import candidate_ratios, control_ratios, default_metric, value_of
 from pyrometer.record.trials import Pair, Trials, TrialSide
 from pyrometer.stats.pooled import pooled_median
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
 
 
 def judge_change(pairs: Sequence[Pair], look: Look) -> tuple[Verdict, Doubt | None]:
-    """What a look at the time of a step, or of a sample where that is known, says; either way.
+    """What a look at the time of a sample says, or of a step where A does not tell its samples; either way.
 
     ``CANNOT_TELL`` with the doubt ``UNDECIDED`` means that more pairs may tell.
     """
-    metric = _metric_of(pairs)
+    metric = default_metric(pairs)
     ratios = [group for group in candidate_ratios(pairs, metric) if group]
     if not ratios:
         return Verdict.CANNOT_TELL, Doubt.NOT_MEASURED
@@ -48,10 +48,6 @@ def judge_change(pairs: Sequence[Pair], look: Look) -> tuple[Verdict, Doubt | No
     if max(sign_flip_p_value(below(ratios, limit)), sign_flip_p_value(above(ratios, -limit))) <= look.alpha:
         return Verdict.NO_CHANGE, None
     return Verdict.CANNOT_TELL, Doubt.UNDECIDED
-
-
-def _metric_of(pairs: Sequence[Pair]) -> TrialMetric:
-    return TrialMetric.THROUGHPUT if knows_samples(pairs) else TrialMetric.LATENCY
 
 
 def build_measured(trials: Trials, look: Look, comparability: Comparability) -> Comparison:
@@ -78,7 +74,7 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
 def _metrics(trials: Trials, verdict: Verdict, doubt: Doubt | None) -> list[MetricChange]:
     pairs = trials.pairs
     is_program = trials.plan.unit == "program"
-    judged = _metric_of(pairs)
+    judged = default_metric(pairs)
     has_equal_steps = have_equal_samples(pairs)
     found = [
         MetricChange(

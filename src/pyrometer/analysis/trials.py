@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
+from pyrometer.analysis.gate import LOOKS
 from pyrometer.record.trials import Pair, ProcessTurns, Round
 
 Ratios = list[list[float]]
@@ -23,6 +24,7 @@ class Metric(StrEnum):
     """The time of a step."""
     PEAK_MEMORY = "peak_memory"
     INSTRUCTIONS = "instructions"
+    """Of a step."""
 
     @property
     def is_timed(self) -> bool:
@@ -30,9 +32,47 @@ class Metric(StrEnum):
         return self in {Metric.THROUGHPUT, Metric.LATENCY}
 
 
-def knows_samples(pairs: Sequence[Pair]) -> bool:
+class Peaks(StrEnum):
+    """Which peak of memory is compared."""
+
+    ALLOCATED = "allocated"
+    """The most that was allocated at once."""
+    RESIDENT = "resident"
+    """The most that was resident."""
+
+
+def default_metric(pairs: Sequence[Pair]) -> Metric:
+    """What is judged unless told: the time of a sample, where the baseline's steps tell how many there are.
+
+    The pairs of the first look decide, so that later ones cannot change what is judged; and never the
+    candidate, which could otherwise choose by what it is measured.
+    """
+    baselines = [pair.baseline for pair in pairs[: LOOKS[0].pairs]]
+    return Metric.THROUGHPUT if tell_samples(baselines) else Metric.LATENCY
+
+
+def tell_samples(processes: Sequence[ProcessTurns]) -> bool:
     """Whether all turns say how many samples were worked on."""
-    return all(turn.samples for pair in pairs for process in processes_of(pair) for turn in process.rounds)
+    return all(turn.samples for process in processes for turn in process.rounds)
+
+
+def loses_samples(pairs: Sequence[Pair]) -> bool:
+    """Whether the candidate does not tell its samples in a turn in which the baseline does."""
+    return any(
+        other.samples and not one.samples
+        for pair in pairs
+        for one, other in zip(pair.candidate.rounds, pair.baseline.rounds, strict=True)
+    )
+
+
+def peaks_of(pairs: Sequence[Pair]) -> Peaks:
+    """Which peak of memory is known of all processes.
+
+    Not what was allocated, where it is not counted in one of them; nor where one comes to 0, since a program
+    whose small Python objects are not counted has memory all the same.
+    """
+    live = [process.peak_live_bytes for pair in pairs for process in processes_of(pair)]
+    return Peaks.ALLOCATED if all(live) else Peaks.RESIDENT
 
 
 def processes_of(pair: Pair) -> list[ProcessTurns]:
@@ -42,29 +82,33 @@ def processes_of(pair: Pair) -> list[ProcessTurns]:
 
 def candidate_ratios(pairs: Sequence[Pair], metric: Metric) -> Ratios:
     """The candidate's to the baseline's, in each pair."""
-    return [_ratios(pair.candidate, pair.baseline, metric) for pair in pairs]
+    if metric is Metric.THROUGHPUT and loses_samples(pairs):
+        return [[] for _ in pairs]  # of a few turns, it would have chosen which
+    peaks = peaks_of(pairs)
+    return [_ratios(pair.candidate, pair.baseline, metric, peaks) for pair in pairs]
 
 
 def control_ratios(pairs: Sequence[Pair], metric: Metric) -> Ratios:
     """The same of the control, which runs the baseline's code: about 0."""
-    return [_ratios(pair.control, pair.baseline, metric) for pair in pairs if pair.control is not None]
+    peaks = peaks_of(pairs)
+    return [_ratios(pair.control, pair.baseline, metric, peaks) for pair in pairs if pair.control is not None]
 
 
-def value_of(process: ProcessTurns, metric: Metric) -> float | None:
-    """The metric of one process: the median over its turns, or its one count."""
+def value_of(process: ProcessTurns, metric: Metric, *, peaks: Peaks = Peaks.RESIDENT) -> float | None:
+    """The metric of one process: the median over its turns, its peak, or its instructions a step."""
     if metric.is_timed:
         values = sorted(filter(None, map(_TIMES[metric], process.rounds)))
         return values[(len(values) - 1) // 2] if values else None
-    return _count(process, metric)
+    return _count(process, metric, peaks)
 
 
-def _ratios(process: ProcessTurns, baseline: ProcessTurns, metric: Metric) -> list[float]:
+def _ratios(process: ProcessTurns, baseline: ProcessTurns, metric: Metric, peaks: Peaks) -> list[float]:
     if metric.is_timed:
         a_time = _TIMES[metric]
         pairs = [(a_time(one), a_time(other)) for one, other in undisturbed(process, baseline)]
     else:
-        pairs = [(_count(process, metric), _count(baseline, metric))]
-    # A turn without its figure, or of no time at all, says nothing.
+        pairs = [(_count(process, metric, peaks), _count(baseline, metric, peaks))]
+    # A turn without its figure, or of no time at all, says nothing; nor does a count of nothing.
     return [math.log(one / other) for one, other in pairs if one and other]
 
 
@@ -93,7 +137,9 @@ _TIMES: dict[Metric, Callable[[Round], float | None]] = {
 }
 
 
-def _count(process: ProcessTurns, metric: Metric) -> float | None:
-    if metric is Metric.INSTRUCTIONS:
-        return process.instructions
-    return process.peak_bytes if process.peak_live_bytes is None else process.peak_live_bytes
+def _count(process: ProcessTurns, metric: Metric, peaks: Peaks) -> float | None:
+    if metric is Metric.PEAK_MEMORY:
+        return process.peak_live_bytes if peaks is Peaks.ALLOCATED else process.peak_bytes
+    # A turn may have more steps than were ordered: two sides are compared by those they made.
+    steps = sum(turn.steps for turn in process.rounds)
+    return None if process.instructions is None or not steps else process.instructions / steps

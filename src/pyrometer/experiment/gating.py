@@ -15,7 +15,7 @@ from pyrometer.analysis.gate import (
     judge_suite,
 )
 from pyrometer.analysis.gated import GatedLane
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, knows_samples
+from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, default_metric
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 
 INSTRUCTION_ROUNDS = 3
@@ -54,7 +54,7 @@ class Candidate:
 def gate_times(candidates: Sequence[Candidate], metric: Metric | None, rule: Rule) -> Iterator[GatedLane]:
     """Measure and judge the time of each; they share one chance of a false alarm.
 
-    ``metric`` None: that of a sample, or of a step where samples are not known.
+    ``metric`` None: that of a sample, or of a step where the baseline does not tell its samples.
     """
     experiments = [candidate.experiment() for candidate in candidates]
     metrics = [metric or Metric.LATENCY for _ in candidates]
@@ -64,8 +64,7 @@ def gate_times(candidates: Sequence[Candidate], metric: Metric | None, rule: Rul
         for index, experiment in enumerate(experiments):
             if not _is_decided(judgements[index]):
                 pairs = experiment.measure(look.pairs)
-                if metric is None and knows_samples(pairs):
-                    metrics[index] = Metric.THROUGHPUT
+                metrics[index] = metric or default_metric(pairs)
         judgements = [
             *judge_suite(
                 [candidate_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)],

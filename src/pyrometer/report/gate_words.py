@@ -17,7 +17,15 @@ from pyrometer.analysis.gate import (
 from pyrometer.analysis.gate import Verdict as GateVerdict
 from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.measured import have_equal_samples
-from pyrometer.analysis.trials import Metric, Ratios, control_ratios, knows_samples, processes_of
+from pyrometer.analysis.trials import (
+    Metric,
+    Ratios,
+    control_ratios,
+    default_metric,
+    loses_samples,
+    processes_of,
+    tell_samples,
+)
 from pyrometer.record.trials import Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
 from pyrometer.report.cells import UNKNOWN_CELL
@@ -33,14 +41,19 @@ METRIC_NAMES = {
     Metric.PEAK_MEMORY: "peak memory",
     Metric.INSTRUCTIONS: "instructions",
 }
-_UNITS = {"step": "time a step", "call": "time a call", "program": "time of the program"}
+_UNITS = {"step": "a step", "call": "a call", "program": "of the program"}
 
 
 def lane_name(lane: GatedLane) -> str:
     """What was judged."""
     name = METRIC_NAMES[lane.metric]
+    unit = _UNITS[lane.trials.plan.unit]
     if lane.metric is Metric.LATENCY:
-        name = _UNITS[lane.trials.plan.unit]
+        name = f"time {unit}"
+    elif lane.metric is Metric.INSTRUCTIONS:
+        name = f"{name} {unit}"
+    elif lane.peaks is not None:
+        name = f"{name} ({lane.peaks.value})"
     return name if lane.subject is None else f"{visible(lane.subject)}, {name}"
 
 
@@ -51,7 +64,7 @@ def write_value(value: float | None, lane: GatedLane) -> str:
     if lane.metric is Metric.PEAK_MEMORY:
         return format_bytes(value)
     if lane.metric is Metric.INSTRUCTIONS:
-        return f"{value:,.0f}"
+        return f"{value / lane.trials.plan.calls_per_step:,.0f}"
     return format_duration(value / lane.trials.plan.calls_per_step)
 
 
@@ -137,7 +150,12 @@ def _why_void(lane: GatedLane) -> str:
 
 def describe_what_is_missing(lane: GatedLane) -> str:
     """Why there are no figures of a metric, and what to do."""
-    if lane.metric is Metric.THROUGHPUT and not knows_samples(lane.trials.pairs):
+    if lane.metric is Metric.THROUGHPUT and loses_samples(lane.trials.pairs):
+        return (
+            "the candidate's steps no longer tell how many samples they work on, as the baseline's do; "
+            "use --metric latency."
+        )
+    if lane.metric is Metric.THROUGHPUT and not tell_samples([pair.baseline for pair in lane.trials.pairs]):
         return "the steps do not tell how many samples they work on; use --metric latency."
     if lane.metric is Metric.INSTRUCTIONS:
         return "callgrind counted nothing; see: pyrometer doctor."
@@ -226,11 +244,15 @@ def describe_look(trials: Trials, look: Look) -> str:
     """By which rule a measured comparison was judged."""
     least = _least_pairs(look.alpha)
     few = f" So few pairs can tell nothing: it takes {least} or more." if len(trials.pairs) < least else ""
-    by_samples = (
-        " Steps of both sides work on other numbers of samples: samples/s is judged, and a step is not."
-        if knows_samples(trials.pairs) and not have_equal_samples(trials.pairs)
-        else ""
-    )
+    by_samples = ""
+    if default_metric(trials.pairs) is Metric.THROUGHPUT and not have_equal_samples(trials.pairs):
+        by_samples = (
+            " B's steps do not tell how many samples they work on, as A's do: neither samples/s nor a step "
+            "is judged."
+            if loses_samples(trials.pairs)
+            else " Steps of both sides work on other numbers of samples: samples/s is judged, and a step is "
+            "not."
+        )
     return (
         f"Slower or faster: the other is ruled out by a sign-flip test over "
         f"{format_count(len(trials.pairs), 'pair')}, with "
