@@ -203,10 +203,11 @@ def test_an_order_may_come_in_pieces(controller: Controller) -> None:
 
 def test_a_forked_child_has_no_turns(controller: Controller) -> None:
     pacer = paced(controller)
+    controller.ours.shutdown(socket.SHUT_WR)
     child = os.fork()
     if child == 0:
         try:
-            pacer.steps_ended(5)  # would wait for an order that never comes
+            pacer.steps_ended(5)  # would end here, for want of orders
             pacer.finish()
             os._exit(7)
         finally:
