@@ -176,23 +176,25 @@ def test_a_place_that_all_of_one_side_have_and_none_of_the_other_is_told(
 # More places than are kept.
 
 
-def many(change_ns: float = 0.0, *, last: str) -> ProcessTurns:
+def many(change_ns: float = 0.0, *, last: str, last_change_ns: float = 0.0) -> ProcessTurns:
     """As many scopes as are kept: one that may have grown, the last one named, and between them others."""
     nodes: dict[tuple[str, ...], tuple[float, float, float]] = {
         ("scope", "work"): (1.0, 300_000.0 + change_ns, change_ns),
         **{("scope", f"part {number}"): (1.0, 1_000.0, 0.0) for number in range(MAX_KEPT_NODES - 2)},
-        ("scope", last): (1.0, 900.0, 0.0),
+        ("scope", last): (1.0, 900.0 + last_change_ns, last_change_ns),
     }
-    return process(STEP_NS + change_ns, nodes=nodes)
+    return process(STEP_NS + change_ns + last_change_ns, nodes=nodes)
 
 
 def cut_pairs() -> list[Pair]:
-    """Ten, of which all but the last have kept ``early``, and that one another."""
+    """Ten, of which all but the last have kept ``early``, and that one another; both have grown."""
     return [
         Pair(
             hash_seed=number,
             baseline=many(last="early" if number < 9 else "late"),
-            candidate=many(50_000.0 + number, last="early" if number < 9 else "late"),
+            candidate=many(
+                50_000.0 + number, last="early" if number < 9 else "late", last_change_ns=20_000.0 + number
+            ),
         )
         for number in range(10)
     ]
@@ -212,6 +214,8 @@ def test_what_was_not_kept_is_in_the_rest_and_the_table_says_so() -> None:
         parts = sum(getattr(row.own, side) for row in table.rows)
         assert parts + getattr(table.rest, side) == pytest.approx(getattr(table.whole, side))
     assert table.rest.before == pytest.approx(STEP_NS - 300_000 - 1_000 * (MAX_KEPT_NODES - 2))
+    assert table.rest.grown == pytest.approx(20_000, rel=0.01)
+    assert table.rest.verdict is Verdict.SLOWER
     assert "300 places that take most are kept" in describe_basis(table)
     (whole,) = find_changed_places(seen_in(10, 10))
     assert "are kept" not in describe_basis(whole)

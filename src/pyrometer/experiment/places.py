@@ -15,7 +15,8 @@ def places_of(
     """By side, medians over turns, and over the differences to the turns of the baseline beside them.
 
     All sides have the same places in the same order, with 0 calls where one is not there: those that take
-    most on any side, or differ most. A place that has vanished takes nothing, and must not be lost for it.
+    most on any side. So one that has vanished is not lost for taking nothing; and by more than it takes on
+    one of them, no place differs.
     """
     nodes_of = {
         side: [{node.path: node for node in turn.nodes} for turn in turns] for side, turns in turns_of.items()
@@ -41,7 +42,7 @@ def places_of(
     }
 
     def size_ns(path: _Path) -> float:
-        return max(max(side[path].self_ns, abs(side[path].change_ns)) for side in figures.values())
+        return max(side[path].self_ns for side in figures.values())
 
     kept = set(sorted(paths, key=size_ns, reverse=True)[:most])
     return {

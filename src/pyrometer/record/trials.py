@@ -11,7 +11,7 @@ TRIALS_VERSION: Literal[1] = 1
 
 MAX_PAIRS = 1_000
 MAX_KEPT_NODES = 300
-"""Of a pair, the same on all sides: those that take most on any of them, or differ most."""
+"""Of a pair, the same on all sides: those that take most on any of them."""
 
 
 class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):
