@@ -34,6 +34,10 @@ def bench_total():
 @pyrometer.benchmark
 def bench_other():
     return 7
+
+@pyrometer.benchmark(parameters={"size": {"small": 400}})
+def bench_silent(size):
+    work.total(size)
 """
 
 
@@ -137,6 +141,44 @@ def test_a_benchmark_that_differs_itself_is_refused_unless_allowed(project: Path
     assert "bench_total itself differs" in done.stderr
     other = gate(project, "--baseline", "main", "--pairs", "1", "--", "bench_work.py", "bench_other")
     assert other.returncode == 3, other.stderr
+    change(project, "return work.total(4_001)", "return work.total(2_000 + 2_000)", "bench_work.py")
+    allowed = gate(
+        project,
+        "--baseline",
+        "main",
+        "--pairs",
+        "1",
+        "--allow",
+        "benchmark",
+        "--",
+        "bench_work.py",
+        "bench_total",
+    )
+    assert allowed.returncode == 3, allowed.stderr
+
+
+def test_a_benchmark_with_other_inputs_is_refused_unless_allowed(project: Path) -> None:
+    change(project, '{"small": 400}', '{"small": 300}', "bench_work.py")
+    arguments = ("--baseline", "main", "--pairs", "1", "--", "bench_work.py", "bench_silent")
+    done = gate(project, *arguments)
+    assert done.returncode == 4
+    assert "bench_silent[size=small] is given something else" in done.stderr
+    allowed = gate(project, "--allow", "inputs", *arguments)
+    assert allowed.returncode == 3, allowed.stderr
+    assert "whether bench_silent[size=small] returns the same" in " ".join(allowed.stdout.split())
+
+
+def test_a_benchmark_that_only_one_side_has_is_told(project: Path) -> None:
+    change(project, "bench_other", "bench_another", "bench_work.py")
+    done = gate(
+        project, "--baseline", "main", "--pairs", "1", "-o", "gate.json", "--", str(project / "bench_work.py")
+    )
+    assert done.returncode == 3, done.stderr
+    assert "new: bench_another" in done.stdout
+    assert "gone: bench_other" in done.stdout
+    content = json.loads((project / "gate.json").read_text())
+    assert (content["new"], content["gone"]) == (["bench_another"], ["bench_other"])
+    assert [lane["subject"] for lane in content["lanes"]] == ["bench_total", "bench_silent[size=small]"]
 
 
 def test_a_benchmark_that_returns_something_else_is_refused_unless_allowed(project: Path) -> None:

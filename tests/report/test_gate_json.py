@@ -98,6 +98,15 @@ def test_a_void_gate_has_no_places_and_no_verdict_in_its_tables() -> None:
     assert {table["whole"]["doubt"] for table in lane["tables"]} == {"control"}
 
 
+def test_benchmarks_of_one_side_and_what_was_not_checked_are_listed() -> None:
+    content = content_of(GATES["fail-benchmarks-of-one-side"]())
+    assert content["new"] == ["bench_parse[size=10]", "bench_parse[size=100]"]
+    assert content["gone"] == ["bench_scan"]
+    assert content["lanes"][1]["unchecked"] == ["whether bench_tokenize returns the same: it returns None"]
+    content = content_of(GATES["fail"]())
+    assert (content["new"], content["gone"], content["lanes"][0]["unchecked"]) == ([], [], [])
+
+
 def test_what_was_not_measured_is_null() -> None:
     for lane in content_of(GATES["inconclusive-not-measured"]())["lanes"]:
         assert (lane["before"], lane["after"], lane["change"], lane["interval"]) == (None, None, None, None)

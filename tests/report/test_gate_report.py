@@ -182,6 +182,15 @@ GATES: dict[str, Callable[[], list[GatedLane]]] = {
         judged_lane(counted([1_300] * 5, field="peak_live_bytes"), metric=Metric.PEAK_MEMORY),
     ],
     "fail-benchmarks": benchmarks,
+    "fail-benchmarks-of-one-side": lambda: [
+        replace(
+            lane,
+            unchecked=(f"whether {lane.subject} returns the same: it returns None",),
+            new=("bench_parse[size=10]", "bench_parse[size=100]"),
+            gone=("bench_scan",),
+        )
+        for lane in benchmarks()[:2]
+    ],
     "fail-program": lambda: [
         judged_lane(
             pairs_of(10, noisy(1.2)),
@@ -288,6 +297,14 @@ def test_what_could_not_be_seen_is_told_once() -> None:
     assert render_gate_terminal(lanes).count("Could not be seen: modules: a hook of ours failed") == 1
 
 
+def test_many_benchmarks_of_one_side_are_counted() -> None:
+    (lane,) = GATES["pass"]()
+    text = render_gate_terminal([replace(lane, gone=tuple(f"bench_{number}" for number in range(1_012)))])
+    assert "bench_9 and 1,002 more (all are in the JSON, -o FILE)" in " ".join(text.split())
+    assert "bench_10" not in text
+    assert "new:" not in text
+
+
 @pytest.mark.parametrize("width", [40, 60, 100, 160])
 @pytest.mark.parametrize("name", GATES)
 def test_any_width_is_kept_to(name: str, width: int) -> None:
@@ -306,7 +323,15 @@ def named(name: str) -> list[GatedLane]:
     for lane in _plain():
         trials = _renamed_trials(lane.trials, name)
         lanes.append(
-            replace(lane, subject=name, trials=trials, tables=find_changed_places(trials.pairs, unit="step"))
+            replace(
+                lane,
+                subject=name,
+                trials=trials,
+                tables=find_changed_places(trials.pairs, unit="step"),
+                unchecked=(name,),
+                new=(name,),
+                gone=(name,),
+            )
         )
     return lanes
 

@@ -95,15 +95,18 @@ def side_of(
     folder: Path,
     calls: int,
     name: str,
+    shown: Path | None = None,
     variables: Mapping[str, str] | None = None,
     interpreter: str = sys.executable,
 ) -> Side:
     """The program that runs one benchmark, ``calls`` calls a step; 0: as many as it finds out and tells.
 
-    What it tells is a ``BenchmarkNote``, with each turn from the first on.
+    ``shown`` is the file as seen from the folder, where that is known. What the program tells is a
+    ``BenchmarkNote``, with each turn from the first on.
     """
     file = file.resolve()
-    shown = file.relative_to(folder.resolve()) if file.is_relative_to(folder.resolve()) else file
+    if shown is None:
+        shown = file.relative_to(folder.resolve()) if file.is_relative_to(folder.resolve()) else file
     return Side(
         name=name,
         # Within the folder the same on both sides, whatever their folders are called.

@@ -162,21 +162,24 @@ def _run(file: str, name: str, calls: int) -> None:
 
 def _prepare(case: Case) -> tuple[Call, BenchmarkNote]:
     """The call, and what the first one shows."""
+    marked = case.marked
+    # A setup may leave what it makes of them elsewhere than in the arguments.
+    parameters = [_checksum_or_why(marked.parameters[name][label])[0] for name, label in case.labels.items()]
     _seed_generators()
     given, named = case.make_arguments()
-    marked = case.marked
     call = partial(marked.function, *given, **named) if given or named else marked.function
     arguments = [*given, *(named[name] for name in sorted(named))]
-    before = [_checksum_if_any(argument) for argument in arguments]
+    before, reasons = _checksums(arguments)
     returned = call()
     told, why_unchecked = _check(marked, returned)
-    after = [_checksum_if_any(argument) for argument in arguments]
+    after, _ = _checksums(arguments)
     note = BenchmarkNote(
         source=marked.source,
         calls=1,
         checksum=told,
         why_unchecked=why_unchecked,
-        inputs=checksum(before),
+        inputs=checksum([parameters, before]),
+        why_inputs_unchecked=next(filter(None, reasons), None),
         changes_arguments=_has_changed(before, after),
     )
     return call, note
@@ -187,10 +190,7 @@ def _check(marked: Marked, returned: object) -> tuple[str | None, str | None]:
     checked = returned if marked.check is None else marked.check(returned)
     if checked is None:
         return None, "it returns None" if marked.check is None else "its check returns None"
-    try:
-        return checksum(checked), None
-    except UncheckableError as error:
-        return None, str(error)
+    return _checksum_or_why(checked)
 
 
 def _seed_generators() -> None:
@@ -202,11 +202,17 @@ def _seed_generators() -> None:
         torch.manual_seed(RANDOM_SEED)
 
 
-def _checksum_if_any(value: object) -> str | None:
+def _checksums(values: Iterable[object]) -> tuple[list[str | None], list[str | None]]:
+    """Of each value its checksum, or why there is none."""
+    both = [_checksum_or_why(value) for value in values]
+    return [known for known, _ in both], [why for _, why in both]
+
+
+def _checksum_or_why(value: object) -> tuple[str | None, str | None]:
     try:
-        return checksum(value)
-    except UncheckableError:
-        return None
+        return checksum(value), None
+    except UncheckableError as error:
+        return None, str(error)
 
 
 def _has_changed(before: Iterable[str | None], after: Iterable[str | None]) -> bool | None:

@@ -40,7 +40,7 @@ def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None =
     if command.module is not None:
         arguments, program_folder = ("-m", command.module), tree.folder
     else:
-        script = _script_in(tree, str(command.script), here)
+        script = script_in(tree, str(command.script), here)
         arguments, program_folder = (str(script.relative),), script.file.resolve().parent
     side = Side(
         name=name,
@@ -53,13 +53,16 @@ def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None =
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Script:
+class Script:
+    """A script in one of the trees."""
+
     file: Path
     relative: Path
     """As seen from the folder it is run in: the same words on both sides."""
 
 
-def _script_in(tree: Tree, script: str, here: Tree) -> _Script:
+def script_in(tree: Tree, script: str, here: Tree) -> Script:
+    """The tree's own file, also where the user named the one ``here`` by its whole path."""
     known = Path(os.path.normpath(here.folder / script))
     if not known.is_relative_to(here.root):
         raise UsageError(f"{script!r} is outside of {here.root}, so that both sides would run the same file")
@@ -68,7 +71,7 @@ def _script_in(tree: Tree, script: str, here: Tree) -> _Script:
     if not file.is_file():
         where = "" if tree is here else f" in {tree.name}"
         raise UsageError(f"there is no script {script!r}{where}")
-    return _Script(file=file, relative=relative)
+    return Script(file=file, relative=relative)
 
 
 def turned_path(tree: Tree, here: Tree) -> dict[str, str]:

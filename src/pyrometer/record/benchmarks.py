@@ -53,7 +53,9 @@ class BenchmarkNote(Value, frozen=True, kw_only=True):
     why_unchecked: str | None = None
     """Why there is none."""
     inputs: str
-    """A checksum of the arguments, as far as they have one."""
+    """A checksum of parameters and arguments, as far as they have one."""
+    why_inputs_unchecked: str | None = None
+    """Why an argument has none."""
     changes_arguments: bool | None = None
     """Whether the first call left them other than they were; None where that cannot be told."""
     memory: CallMemory | None = None

@@ -65,6 +65,8 @@ class LaneContent(Content, frozen=True, kw_only=True):
     """Those that changed for sure, the most telling first."""
     tables: tuple[TableContent, ...]
     """All places; own times and the rest are the whole."""
+    unchecked: tuple[str, ...]
+    """What of a benchmark may have been another on both sides, and why that cannot be told."""
     trials: Trials
 
 
@@ -75,11 +77,20 @@ class GateContent(Content, frozen=True, kw_only=True):
     version: Literal[1] = GATE_VERSION
     verdict: Verdict
     lanes: tuple[LaneContent, ...]
+    new: tuple[str, ...]
+    """Benchmarks that the baseline does not have; not judged."""
+    gone: tuple[str, ...]
+    """Benchmarks that the candidate does not have; not judged."""
 
 
 def render_gate_json(lanes: Sequence[GatedLane]) -> str:
     """The gate as JSON text, with all values."""
-    content = GateContent(verdict=overall(lanes), lanes=tuple(map(_lane, lanes)))
+    content = GateContent(
+        verdict=overall(lanes),
+        lanes=tuple(map(_lane, lanes)),
+        new=tuple(dict.fromkeys(name for lane in lanes for name in lane.new)),
+        gone=tuple(dict.fromkeys(name for lane in lanes for name in lane.gone)),
+    )
     # In this order, which is not that of the keys with defaults.
     head = {"format": content.format, "version": content.version}
     return json.dumps({**head, **msgspec.to_builtins(content)}, allow_nan=False, indent=1) + "\n"
@@ -115,6 +126,7 @@ def _lane(lane: GatedLane) -> LaneContent:
         control_change=judgement.control_change,
         places=tuple(map(_place, lane.changed)),
         tables=tuple(map(table_content, lane.tables)),
+        unchecked=lane.unchecked,
         trials=lane.trials,
     )
 

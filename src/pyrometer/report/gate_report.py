@@ -1,6 +1,7 @@
 """A gate's report: for a terminal, and as Markdown for a pull request."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from pyrometer.analysis.gate import Verdict
 from pyrometer.analysis.gated import GatedLane
@@ -15,6 +16,7 @@ from pyrometer.report.screen import DEFAULT_WIDTH
 
 _NARROWEST = 40
 _SHOWN_ROWS = 8
+_SHOWN_NAMES = 10
 _WHERE_THE_REST_IS = "all are in the JSON, -o FILE"
 
 
@@ -84,6 +86,20 @@ def _sentences(lanes: Sequence[GatedLane]) -> Iterator[str]:
         yield f"{lane.verdict.value}: {words.describe_verdict(lane)}"
         whose = f"{words.lane_name(lane)}: " if len(lanes) > 1 else ""
         yield from (f"{whose}{place}" for place in words.describe_places(lane))
+    yield from _one_sided(lanes)
+
+
+def _one_sided(lanes: Sequence[GatedLane]) -> Iterator[str]:
+    """The benchmarks that only one side has: nothing is known of them, and they are not to go unnoticed."""
+    for word, side, names in (
+        ("new", "baseline", dict.fromkeys(name for lane in lanes for name in lane.new)),
+        ("gone", "candidate", dict.fromkeys(name for lane in lanes for name in lane.gone)),
+    ):
+        left = len(names) - _SHOWN_NAMES
+        more = f" and {left:,} more ({_WHERE_THE_REST_IS})" if left > 0 else ""
+        if names:
+            shown = ", ".join(map(words.short, islice(names, _SHOWN_NAMES)))
+            yield f"{word}: {shown}{more}; not in the {side}, so not judged."
 
 
 def _row(lane: GatedLane) -> Row:
@@ -113,7 +129,7 @@ def _places(lane: GatedLane, style: Style, *, several: bool) -> Iterator[Section
 
 def _method(lanes: Sequence[GatedLane]) -> Section:
     rules = dict.fromkeys(words.describe_rule(lane) for lane in lanes)
-    losses = dict.fromkeys(loss for lane in lanes for loss in lane.trials.losses)
+    losses = dict.fromkeys(loss for lane in lanes for loss in (*lane.trials.losses, *lane.unchecked))
     seen = [f"Could not be seen: {loss}" for loss in losses]
     return Section(
         title="How it was measured",
