@@ -105,11 +105,22 @@ def test_a_tree_that_cannot_be_written_keeps_no_bytecode(
 
 
 def test_a_result_that_could_not_be_written_is_told_first(tmp_path: Path) -> None:
-    check_writable("--summary", None)
-    check_writable("--summary", str(tmp_path / "new.md"))
-    for place in (tmp_path, tmp_path / "nowhere" / "new.md"):
+    check_writable("--summary", None, endings=(".md",))
+    check_writable("--summary", str(tmp_path / "new.md"), endings=(".md",))
+    for place in (tmp_path / "nowhere" / "new.md",):
         with pytest.raises(UsageError, match="cannot be written"):
-            check_writable("--summary", str(place))
+            check_writable("--summary", str(place), endings=(".md",))
+
+
+def test_a_result_never_takes_the_place_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    (tmp_path / "settings.json").write_text("{}\n")
+    (tmp_path / "gate.json").write_text('{"format": "pyrometer-gate"}')
+    with pytest.raises(UsageError, match=r"train\.py"):
+        check_writable("-o", str(tmp_path / "train.py"), endings=(".json",), begins="pyrometer-gate")
+    with pytest.raises(UsageError, match="something else"):
+        check_writable("-o", str(tmp_path / "settings.json"), endings=(".json",), begins="pyrometer-gate")
+    check_writable("-o", str(tmp_path / "gate.json"), endings=(".json",), begins="pyrometer-gate")
 
 
 def test_a_command_that_is_told_to_end_ends_as_by_exit() -> None:

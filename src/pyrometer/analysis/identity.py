@@ -176,12 +176,12 @@ def known_facts(identity: Identity) -> dict[str, str | None]:
     return {fact.name: None if _is_missing(fact) else fact.text for fact in identity.facts}
 
 
-def check_fact_names(names: Collection[str]) -> None:
-    """Raise ``UsageError`` for a name that no fact has."""
+def check_fact_names(names: Collection[str], *, also: Collection[str] = ()) -> None:
+    """Raise ``UsageError`` for a name that no fact has; ``also`` are others that may be named."""
     unknown = sorted(set(names) - RULES.keys())
     if unknown:
         raise UsageError(
-            f"there is no fact {unknown[0]!r} that could be allowed; there are: {', '.join(RULES)}"
+            f"there is no fact {unknown[0]!r} that could be allowed; there are: {', '.join((*RULES, *also))}"
         )
 
 

@@ -16,7 +16,7 @@ from pyrometer.analysis.identity import RULES, Level, check_fact_names
 from pyrometer.analysis.observed import observe
 from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
-from pyrometer.cli.measuring import parse_threads
+from pyrometer.cli.measuring import check_writable, parse_threads
 from pyrometer.cli.report_files import write_report
 from pyrometer.cli.report_formats import format_for
 from pyrometer.errors import UsageError
@@ -127,6 +127,7 @@ def compare(
         raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
     allowed = frozenset(allow or ())
     check_fact_names(allowed)
+    check_writable("--flamegraph", flamegraph, endings=(".svg",))
     chosen = compare_format or CompareFormat(format_for(output).value)
     if measure or revisions:
         if flamegraph is not None:

@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -41,9 +41,9 @@ from pyrometer.experiment.gating import Rule
 from pyrometer.experiment.planning import Wanted
 from pyrometer.experiment.sides import Command, command_in
 from pyrometer.experiment.worktrees import Tree, checked_out, commit_of, recorded_commit, working_tree
-from pyrometer.record.run import Program
+from pyrometer.record.run import Program, Run
 from pyrometer.report import Screen
-from pyrometer.report.gate_json import render_gate_json
+from pyrometer.report.gate_json import GATE_FORMAT, render_gate_json
 from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
 from pyrometer.report.safe_text import for_markdown
 from pyrometer.store.baseline_files import baseline_names, load_saved_runs
@@ -145,12 +145,13 @@ def gate(
     70 an error of Pyrometer's own.
     """
     end_cleanly_on_termination()
-    for option, file in (("--summary", summary), ("--output", output)):
-        check_writable(option, file)
+    check_writable("--summary", summary, endings=(".md", ".markdown", ".txt", ""))
+    check_writable("--output", output, endings=(".json",), begins=GATE_FORMAT)
+    _warn_of_few_pairs(pairs)
     folder = current_folder()
     command = command_in(program)
     allowed = frozenset(allow or ())
-    check_fact_names(allowed - OF_BENCHMARKS)
+    check_fact_names(allowed - OF_BENCHMARKS, also=sorted(OF_BENCHMARKS - RULES.keys()))
     rule = Rule(max_slowdown=parse_percent("--max-slowdown", max_slowdown), most_pairs=pairs)
     conditions = Conditions(
         wanted=Wanted(threads=parse_threads("--threads", threads)),
@@ -222,6 +223,15 @@ def _measure(
         return list(gate_program(gated))
 
 
+def _warn_of_few_pairs(pairs: int) -> None:
+    if pairs < LOOKS[0].pairs:
+        print(
+            f"pyrometer: {pairs} of the {LOOKS[0].pairs} pairs that the first look at a time needs: it will "
+            "be INCONCLUSIVE",
+            file=sys.stderr,
+        )
+
+
 @contextlib.contextmanager
 def _own_errors_apart() -> Iterator[None]:
     """An error of ours is no verdict, and has a code of its own: Python's for it would be that of FAIL."""
@@ -240,7 +250,7 @@ def _recorded(baseline: str, command: Command, folder: Path) -> Identity | None:
         return None
     saved = load_saved_runs(baseline, folder=folder)
     wanted = key_of(_program(command, folder))
-    runs = saved.get(wanted)
+    runs = saved.get(wanted) or _of_the_same_file(saved, command, folder)
     if runs is None:
         raise RefusedError(
             f"REFUSED: the baseline {baseline} has no run of {wanted}; it has: {', '.join(saved)}. Save one "
@@ -251,6 +261,23 @@ def _recorded(baseline: str, command: Command, folder: Path) -> Identity | None:
     if problems:
         raise RefusedError(f"REFUSED: {'; '.join(problem.sentence for problem in problems)}")
     return identity
+
+
+def _of_the_same_file(
+    saved: Mapping[str, tuple[Run, ...]], command: Command, folder: Path
+) -> tuple[Run, ...] | None:
+    """The runs of the same script with the same arguments, however it was typed, and from where."""
+    if command.script is None:
+        return None
+    script = os.path.realpath(folder / command.script)
+    for runs in saved.values():
+        program = runs[0].program
+        typed, *arguments = program.argv or ("",)
+        if tuple(arguments) == command.arguments and script == os.path.realpath(
+            Path(program.working_directory, typed)
+        ):
+            return runs
+    return None
 
 
 def _program(command: Command, folder: Path) -> Program:

@@ -80,10 +80,21 @@ def bytecode_alike(folders: Sequence[Path]) -> Iterator[Path | None]:
         yield Path(folder)
 
 
-def check_writable(option: str, file: str | None) -> None:
-    """Say before anything is measured that a result could not be written."""
+def check_writable(option: str, file: Path | str | None, *, endings: Sequence[str], begins: str = "") -> None:
+    """Say before anything is measured that a result could not be written, or would spoil another file.
+
+    ``endings`` are those that a result of the kind has; a file that is there must have ``begins`` in its
+    first bytes, if anything.
+    """
     if file is None:
         return
     path = Path(file)
+    if path.suffix not in endings:
+        known = " or ".join(ending or "no ending" for ending in endings)
+        raise UsageError(f"{option} is {str(file)!r}, but such a file has {known}; name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise UsageError(f"{option} is {file!r}, which cannot be written; name another file")
+        raise UsageError(f"{option} is {str(file)!r}, which cannot be written; name another file")
+    if begins and path.exists() and path.stat().st_size:
+        with path.open("rb") as there:
+            if begins.encode() not in there.read(200):
+                raise UsageError(f"{option} is {str(file)!r}, which is something else; name another file")
