@@ -181,12 +181,15 @@ def test_files_with_nothing_in_common_are_refused_and_unknown_names_are_wrong_us
 
 @pytest.mark.parametrize("below", ["", "jobs"])
 def test_a_file_by_its_whole_path_is_each_sides_own(tmp_path: Path, below: str) -> None:
-    path = commit(tmp_path, PARAMETERS)
+    plain = "@pyrometer.benchmark\ndef bench_plain():\n    return 7\n"
+    path = commit(tmp_path, plain)
     folder = path.parent / below
     folder.mkdir(exist_ok=True)
     (folder / "kept.txt").touch()
     git(path.parent, "add", "--all")
     git(path.parent, "commit", "--quiet", "--allow-empty", "--message", "two")
-    (lane,) = gate(str(path), "bench_other", folder=folder)
+    write_benchmarks(path.parent, plain + plain.replace("plain", "more"))
+    (lane,) = gate(str(path), folder=folder)
+    assert (lane.subject, lane.new) == ("bench_plain", ("bench_more",))
     assert lane.trials.baseline.command == lane.trials.candidate.command
     assert str(tmp_path) not in lane.trials.candidate.command
