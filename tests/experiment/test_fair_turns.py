@@ -9,7 +9,9 @@ import pytest
 
 from pyrometer.cli.measuring import bytecode_alike, check_writable, end_cleanly_on_termination
 from pyrometer.errors import UsageError
+from pyrometer.experiment.errors import RefusedError
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
+from pyrometer.experiment.imported import source_root_of
 from pyrometer.experiment.paced_process import Side, Surroundings
 from pyrometer.experiment.planning import Wanted
 
@@ -134,3 +136,37 @@ def test_a_command_that_is_told_to_end_ends_as_by_exit() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_a_program_that_swallows_its_end_is_refused_at_once(tmp_path: Path) -> None:
+    script = tmp_path / "swallows.py"
+    script.write_text(
+        _LOOP.replace("START", "-1").replace(
+            "    pacing.active.steps_ended(1, samples=1)",
+            "    try:\n        pacing.active.steps_ended(1)\n    except BaseException:\n        pass",
+        )
+    )
+    side = Side(name="it", arguments=(str(script),), folder=tmp_path, program_folder=tmp_path)
+    both = Contender(side=side, tree=None)
+    with pytest.raises(RefusedError, match="did not end when it was told to"):
+        Experiment(both, both, Conditions(wanted=Wanted(rounds=3))).measure(1)
+
+
+@pytest.mark.torch
+def test_a_program_with_too_few_steps_is_measured_whole_and_says_so(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "examples" / "standard_net.py"
+    arguments = (str(script), "--batches", "3")
+    side = Side(name="it", arguments=arguments, folder=tmp_path, program_folder=script.parent)
+    both = Contender(side=side, tree=None)
+    plan = Experiment(both, both, Conditions()).plan
+    assert plan.unit == "program"
+    assert plan.few_steps is not None
+    assert 0 < plan.few_steps < 10
+
+
+def test_the_way_out_names_the_folder_that_has_the_module() -> None:
+    files = {"src/model/__init__.py", "src/model/core.py", "tool.py", "packages/mono/mono/core.py"}
+    assert source_root_of("model", files) == "src"
+    assert source_root_of("model.core", files) == "src"
+    assert source_root_of("tool", files) == "."
+    assert source_root_of("numpy", files) is None

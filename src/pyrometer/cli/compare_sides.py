@@ -50,6 +50,8 @@ def _look_up(name: str, folder: Path) -> RunsOfASide | _Saved:
     """A file or folder of that name, or else the runs of a baseline."""
     path = folder / name
     if not path.exists():
+        if path.suffix in {".json", ".gz"}:
+            raise UsageError(f"there is no file {name!r}; name a run, a folder of runs or a saved baseline")
         return load_saved_runs(name, folder=folder)
     try:
         found = read_runs(path)

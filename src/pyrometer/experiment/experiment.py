@@ -1,5 +1,6 @@
 """An experiment from its plan to its pairs: the same for a gate, a comparison and a knob that is turned."""
 
+import os
 import random
 import shlex
 import tempfile
@@ -20,7 +21,7 @@ from pyrometer.analysis.identity import (
 )
 from pyrometer.experiment.counted import counting_instructions
 from pyrometer.experiment.errors import NotHaltedError, RefusedError
-from pyrometer.experiment.imported import find_foreign_modules, python_files
+from pyrometer.experiment.imported import find_foreign_modules, python_files, source_root_of
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
@@ -28,6 +29,12 @@ from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
 
 LARGEST_HASH_SEED = 2**32 - 1
+
+
+_GOES_ON = (
+    "REFUSED: the program ({}) did not end when it was told to, as by sys.exit() in its loop; it may catch "
+    "SystemExit. So it is not known what it ran with"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +99,8 @@ class Experiment:
                 with running(sides, surroundings, scratch) as processes:
                     self._plan = plan_turns(list(processes.values()), wanted)
                     for process in processes.values():
-                        process.end()
+                        if process.end() is None and self._plan.unit != "program":
+                            raise RefusedError(_GOES_ON.format(process.side.name))
         return self._plan
 
     def measure(self, pairs: int) -> list[Pair]:
@@ -159,10 +167,8 @@ class Experiment:
         if self._identities:
             return
         if not {BASELINE, CANDIDATE} <= measured.runs.keys():
-            raise RefusedError(
-                "REFUSED: a measured program did not end when it was told to, so that its versions, threads "
-                "and imports are not known; it may swallow SystemExit"
-            )
+            missing = next(name for name in (BASELINE, CANDIDATE) if name not in measured.runs)
+            raise RefusedError(_GOES_ON.format(self._contenders[missing].side.name))
         self._identities = {name: identity_of(measured.runs[name]) for name in self._contenders}
         self._check_identities()
 
@@ -178,9 +184,14 @@ class Experiment:
             more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
             raise RefusedError(
                 f"REFUSED: {tree.name} did not run its own code: {module} was imported from {file}{more}. "
-                "Where the project is installed, put its folder first on the path of both sides, as in: "
-                "PYTHONPATH=src pyrometer …"
+                "Where the project is installed, put its own folder first on the path of both sides: "
+                f"PYTHONPATH={self._way_out(module, tree)} pyrometer …"
             )
+
+    def _way_out(self, module: str, tree: Tree) -> str:
+        """Where the tree has the module, from the folder that programs are run in."""
+        root = source_root_of(module, self._files[tree.root])
+        return "src" if root is None else os.path.relpath(tree.root / root, tree.folder)
 
     def _check_identities(self) -> None:
         baseline, candidate = self._contenders.values()

@@ -69,6 +69,23 @@ def _stands_in(name: str, file: Path, files: Collection[str], roots: Collection[
     """Whether the tree has the module as well: its file by the same path from where it is imported."""
     if name == "__main__":
         return False
-    parts = [*name.split("."), "__init__"] if file.name == "__init__.py" else name.split(".")
-    relative = "/".join(parts) + ".py"
-    return any((relative if root == "." else f"{root}/{relative}") in files for root in roots)
+    relative = _relative(name, is_package=file.name == "__init__.py")
+    return any(_below(root, relative) in files for root in roots)
+
+
+def source_root_of(name: str, files: Collection[str]) -> str | None:
+    """The folder of the tree that a module would be imported from; None where it has none of that name."""
+    for is_package in (True, False):
+        relative = _relative(name, is_package=is_package)
+        for root in sorted(_source_roots(files)):
+            if _below(root, relative) in files:
+                return root
+    return None
+
+
+def _relative(name: str, *, is_package: bool) -> str:
+    return "/".join([*name.split("."), "__init__"] if is_package else name.split(".")) + ".py"
+
+
+def _below(root: str, relative: str) -> str:
+    return relative if root == "." else f"{root}/{relative}"

@@ -109,6 +109,7 @@ class PacedProcess:
         self._buffer = b""
         self._is_stopped = False
         self._is_gone = False
+        self._farewell: Farewell | None = None
         ours, theirs = socket.socketpair()
         self._socket = ours
         with theirs, self._output_file.open("wb") as output:
@@ -165,11 +166,14 @@ class PacedProcess:
         return self.wait_for_the_end()
 
     def wait_for_the_end(self) -> Farewell | None:
-        """Its last words; None where it did not find any, within some seconds after its last turn."""
+        """Its last words; None where it did not find any within some seconds, or went on instead."""
         word = self._next_word(patience_s=_PATIENCE_AT_THE_END_S)
-        self._wait(_PATIENCE_AT_THE_END_S)
+        if word is not None and word.farewell is not None:
+            self._farewell = word.farewell
+            self._wait(_PATIENCE_AT_THE_END_S)
+        # One that goes on with its steps instead has swallowed the exit, and would for ever.
         self.kill()
-        return None if word is None else word.farewell
+        return self._farewell
 
     def _wait(self, patience_s: float | None) -> None:
         """Wait until it has ended, and leave its number its own: the group is still to be killed."""
@@ -226,6 +230,7 @@ class PacedProcess:
         word = self._next_word()
         if word is not None and word.turn is not None:
             return word.turn
+        self._farewell = None if word is None else word.farewell
         self.check_success()
         return None
 

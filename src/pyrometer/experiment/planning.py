@@ -71,7 +71,8 @@ def plan_turns(pilots: Sequence[PacedProcess], wanted: Wanted) -> Plan:
     found = [_warm_up(pilot) if pilot.first_turn() is not None else None for pilot in pilots]
     warmed = [one for one in found if one is not None]
     if len(warmed) < len(found):
-        return whole_program(wanted)
+        made = [_steps_made(pilot) for pilot in pilots if pilot.run_file.exists()]
+        return whole_program(wanted, few_steps=min(made, default=0) or None)
     plan = lay_out(warmed, wanted)
     needed = plan.rounds * (plan.lead_steps + plan.turn_steps)
     done = max(sum(one.turns) for one in warmed)
@@ -132,7 +133,8 @@ def lay_out(warmed: Sequence[Warmed], wanted: Wanted) -> Plan:
         lead = prefetched + 1
         steps = max(math.ceil(BLOCK_NS / quickest_ns), 2 * prefetched, 1)
     else:
-        steps = max(math.ceil(TURN_NS / quickest_ns), 1)
+        # Of the quicker one, as far as the slower one does not take ten times as long.
+        steps = max(min(math.ceil(TURN_NS / quickest_ns), math.ceil(10 * TURN_NS / slowest_ns)), 1)
         # The first step of a turn finds the other's data in the caches.
         lead = 1 if steps > 1 else 0
     affordable = math.floor(PAIR_NS / (slowest_ns * (lead + steps)))
@@ -166,7 +168,7 @@ def with_fewer_steps(plan: Plan, made: int) -> Plan:
         lead = lead if steps > 1 or plan.in_blocks else 0
     rounds = left // (lead + steps)
     if rounds < LEAST_ROUNDS:
-        return whole_program(Wanted(threads=plan.threads))
+        return whole_program(Wanted(threads=plan.threads), few_steps=made)
     return msgspec.structs.replace(
         plan,
         warmup_turns=tuple(warmup),
@@ -178,8 +180,8 @@ def with_fewer_steps(plan: Plan, made: int) -> Plan:
     )
 
 
-def whole_program(wanted: Wanted) -> Plan:
-    """The plan for a program without steps: all of it is one, from its start to its end."""
+def whole_program(wanted: Wanted, *, few_steps: int | None = None) -> Plan:
+    """The plan for a program without steps, or with too few: all of it is one, from its start to its end."""
     return Plan(
         unit="program",
         warmup_turns=(),
@@ -191,4 +193,5 @@ def whole_program(wanted: Wanted) -> Plan:
         in_blocks=False,
         threads=wanted.threads,
         step_ns=0.0,
+        few_steps=few_steps,
     )

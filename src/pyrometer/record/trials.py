@@ -87,6 +87,8 @@ class Plan(Value, frozen=True, kw_only=True):
     """What a step took there, for the duration of the whole."""
     calls_per_step: Count = 1
     """Of a function that is called many times over."""
+    few_steps: Count | None = None
+    """Of a program that is measured as a whole although it has steps: how many, which are too few."""
 
 
 class TrialSide(Value, frozen=True, kw_only=True):

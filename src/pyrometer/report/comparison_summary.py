@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from pyrometer.analysis.comparison.model import Comparison, Doubt, Part, PartChange, PartsKind, Verdict
+from pyrometer.analysis.comparison.model import (
+    Comparison,
+    Doubt,
+    Part,
+    PartChange,
+    PartsKind,
+    Quantity,
+    Verdict,
+)
 from pyrometer.analysis.comparison.parts import outermost_called_otherwise
 from pyrometer.report import comparison_words as words
 from pyrometer.report.blocks import Bullets, Section
@@ -50,7 +58,8 @@ def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
     counted = [one.change for one in metrics]
     counted += [change for row in rows for change in (row.calls, row.allocated) if change is not None]
     verdicts = {change.verdict for change in counted}
-    if verdicts == {Verdict.SAME} and not called:
+    is_counted = any(change.quantity is Quantity.COUNT for change in counted)
+    if verdicts == {Verdict.SAME} and not called and is_counted:
         yield "Counts and bytes are the same."
     elif not changed and not called and verdicts & _CHANGED:
         yield "Parts allocate other bytes than before, though the whole does not: see the tables"

@@ -150,6 +150,8 @@ def _why_void(lane: GatedLane) -> str:
 
 def describe_what_is_missing(lane: GatedLane) -> str:
     """Why there are no figures of a metric, and what to do."""
+    if lane.metric is Metric.THROUGHPUT and lane.trials.plan.unit == "program":
+        return "the program is measured as a whole, and not by its samples; use --metric latency."
     if lane.metric is Metric.THROUGHPUT and loses_samples(lane.trials.pairs):
         return (
             "the candidate's steps no longer tell how many samples they work on, as the baseline's do; "
@@ -213,6 +215,11 @@ def describe_plan(trials: Trials) -> Iterator[str]:
     control = " and a second one of the baseline's as control" if trials.pairs[0].control else ""
     if plan.unit == "program":
         yield f"A pair is a fresh process of each side{control}, run whole, in random order; {threads}."
+        if plan.few_steps is not None:
+            yield (
+                f"Its steps are too few to take turns with: {plan.few_steps:,}. All of it was measured, its "
+                "start and its imports too; give it more steps to judge those."
+            )
         return
     yield (
         f"A pair is a fresh process of each side{control}, all alive, that take turns in random order; "
