@@ -253,7 +253,8 @@ class TestTermination:
         )
         project.commit()
         command = project.start("--rev", "main", "--pairs", "1", "w.py")
-        measured = psutil.Process(int(self.wait_for_a_word(fifo)))
+        # Both sides are started at once, and both may have said it.
+        measured = psutil.Process(int(self.wait_for_a_word(fifo).split()[0]))
         assert len(git(project.folder, "worktree", "list").splitlines()) == 2
         self.check_the_end(project, command)
         # Whoever has adopted it may not have noticed its end yet.
