@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pyrometer._version import __version__
+from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.identity import (
     NOT_RECORDED,
     Identity,
@@ -26,6 +27,7 @@ from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
 from pyrometer.experiment.worktrees import Tree
+from pyrometer.record.run import Program
 from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
 
 LARGEST_HASH_SEED = 2**32 - 1
@@ -132,7 +134,7 @@ class Experiment:
         return Trials(
             pyrometer_version=__version__,
             started_at=self._started_at.isoformat(timespec="milliseconds"),
-            program=shlex.join(self._contenders[CANDIDATE].side.program[1:]),
+            program=_as_typed(self._contenders[CANDIDATE].side),
             baseline=self._told(BASELINE),
             candidate=self._told(CANDIDATE),
             plan=self.plan,
@@ -237,3 +239,8 @@ class Experiment:
             is_dirty=None if tree is None or tree.commit is None else tree.is_dirty,
             identity={} if identity is None else known_facts(identity),
         )
+
+
+def _as_typed(side: Side) -> str:
+    name, *argv = side.program
+    return key_of(Program(name=name, argv=tuple(argv), working_directory=str(side.folder)))

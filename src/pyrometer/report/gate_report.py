@@ -72,7 +72,7 @@ def _verdicts(lanes: Sequence[GatedLane]) -> Section:
     )
     rows = tuple(_row(lane) for lane in lanes)
     return Section(
-        title=f"Gate of {words.program_name(trials)}",
+        title=f"Gate of {words.program_name(lanes)}",
         blocks=(
             Lines(lines=sides),
             Table(columns=columns, rows=rows, names="metric", whole_names=True),

@@ -1,6 +1,7 @@
 """What a gate says: the verdict, by which figures, and what to do about one that is none."""
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 
 from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
@@ -191,9 +192,11 @@ def _counted_pairs(metric: Metric) -> int:
     return INSTRUCTION_PAIRS if metric is Metric.INSTRUCTIONS else COUNTED_PAIRS
 
 
-def program_name(trials: Trials) -> str:
-    """What was run, as the user typed it."""
-    return short(trials.program)
+def program_name(lanes: Sequence[GatedLane]) -> str:
+    """What was run, as the user typed it; of several benchmarks their file."""
+    program = lanes[0].trials.program
+    several = len({lane.subject for lane in lanes}) > 1
+    return short(shlex.split(program)[0] if several else program)
 
 
 def describe_side(side: TrialSide) -> str:
