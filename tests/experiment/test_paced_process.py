@@ -231,6 +231,8 @@ def test_a_short_training_program_makes_do_with_its_steps(tmp_path: Path) -> Non
     )
     with running({"pilot": training}, _SURROUNDINGS, tmp_path) as processes:
         found = plan_turns([processes["pilot"]], Wanted())
+        # It has ended by itself, and said so.
+        assert processes["pilot"].end() is not None
     # 23 steps with its own warm-up; one ends before ours begins, and one is only over at the end.
     assert sum(found.warmup_turns) + found.rounds * (found.lead_steps + found.turn_steps) <= 21
     assert found.rounds >= 3

@@ -230,7 +230,8 @@ class PacedProcess:
         word = self._next_word()
         if word is not None and word.turn is not None:
             return word.turn
-        self._farewell = None if word is None else word.farewell
+        if word is not None and word.farewell is not None:
+            self._farewell = word.farewell
         self.check_success()
         return None
 
