@@ -82,7 +82,7 @@ def test_a_recording_keeps_its_figures_and_the_peak_is_known_all_the_same() -> N
         assert figures.allocations == 2
     process = pyrometer.results().allocations
     assert process is not None
-    assert process.process.peak_bytes >= 9 * MB
+    assert process.process.peak_bytes >= 9 * MB - 65_536  # exact to 64 KiB, and something may have been freed
 
 
 def test_under_a_recording_a_peak_of_other_threads_is_known_to_bounds_only() -> None:
@@ -101,7 +101,7 @@ def test_a_recording_that_has_ended_keeps_its_figures() -> None:
     measured(allocate_twice)
     process = pyrometer.results().allocations
     assert process is not None
-    assert process.process.peak_bytes >= 9 * MB
+    assert process.process.peak_bytes >= 9 * MB - 65_536  # likewise
 
 
 def test_meters_nest() -> None:
