@@ -252,8 +252,20 @@ def _put_aside(path: Path, wait_s: float) -> Path | None:
         journal = path.with_name(f"{path.name}-journal")
         if journal.exists():
             journal.replace(aside.with_name(f"{aside.name}-journal"))
-        path.replace(aside)
+        _begin_anew(path, aside)
         return aside
+
+
+def _begin_anew(path: Path, aside: Path) -> None:
+    """The damaged one under its new name, an empty one in its place: others always find one."""
+    try:
+        os.link(path, aside)
+    except OSError:  # a file system without second names
+        path.replace(aside)
+        return
+    new = path.with_name(f"{path.name}.new")
+    _make(new)
+    new.replace(path)
 
 
 def _is_damaged(path: Path, wait_s: float) -> bool:
