@@ -10,6 +10,7 @@ import typer
 
 from pyrometer.analysis.identity import Weight, check_baseline_side, compare_identities, identity_of
 from pyrometer.analysis.saved_baseline import save_runs
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report import Screen
@@ -133,8 +134,7 @@ def _screen() -> Screen:
 
 
 def _print(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(text)
 
 
 def _say(text: str) -> None:

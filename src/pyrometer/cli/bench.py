@@ -15,6 +15,7 @@ import typer
 
 from pyrometer._version import __version__
 from pyrometer.cli.measuring import end_cleanly_on_termination
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
@@ -150,8 +151,7 @@ def _print(results: BenchmarkResults, bench_format: BenchFormat) -> None:
         text = render_bench_terminal(
             results, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
         )
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(text)
 
 
 # The file of all values.

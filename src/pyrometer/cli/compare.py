@@ -17,6 +17,7 @@ from pyrometer.analysis.observed import observe
 from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
+from pyrometer.cli.printing import print_text
 from pyrometer.cli.report_files import write_report
 from pyrometer.cli.report_formats import format_for
 from pyrometer.errors import UsageError
@@ -227,5 +228,4 @@ def _render(comparison: Comparison, chosen: CompareFormat, top: int | None) -> s
 
 
 def _show(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(text)

@@ -18,6 +18,7 @@ from pyrometer.analysis.history import (
     find_programs,
 )
 from pyrometer.cli.history_adding import add_run
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import UsageError
 from pyrometer.store.history import MOST_RUNS, forget, history_path, project_of, read_history
 from pyrometer.store.run_files import current_folder
@@ -141,8 +142,7 @@ def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool
             shown = render_program(single, changes, remarks=remarks, screen=screen)
         else:
             shown = render_programs(histories, remarks=remarks, screen=screen)
-    encoding = sys.stdout.encoding or "utf-8"
-    print(shown.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(shown)
 
 
 def _nothing(*, everywhere: bool) -> str:

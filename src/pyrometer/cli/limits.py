@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import cpu_model, usable_cores
 from pyrometer.machine.limits import measure_limits
@@ -62,8 +63,7 @@ def limits(
         text = render_limits_terminal(
             found, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
         )
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(text)
 
 
 def kept_limits() -> Limits | None:

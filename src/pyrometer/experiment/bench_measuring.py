@@ -11,6 +11,7 @@ import msgspec
 
 from pyrometer.experiment.bench_discovery import side_of
 from pyrometer.experiment.errors import ProgramFailedError
+from pyrometer.experiment.experiment import LARGEST_HASH_SEED
 from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
 from pyrometer.experiment.planning import (
     PATIENCE_NS,
@@ -34,7 +35,6 @@ from pyrometer.record.turns import Order, Turn
 
 GROUP_SIZE = 8
 """So many benchmarks are alive at once: each has all of its arguments in memory."""
-_LARGEST_HASH_SEED = 2**32 - 1
 
 
 class BenchmarkRunner:
@@ -69,7 +69,7 @@ class BenchmarkRunner:
             hash_seeds: list[int] = []
             while len(hash_seeds) < self._processes:
                 # Two processes of each: what they do differently, they do for no reason.
-                hash_seeds += [self._chooser.randint(0, _LARGEST_HASH_SEED)] * 2
+                hash_seeds += [self._chooser.randint(0, LARGEST_HASH_SEED)] * 2
             for index, hash_seed in enumerate(hash_seeds[: self._processes], start=1):
                 which = f", group {number} of {len(groups)}" if len(groups) > 1 else ""
                 self._tell(f"process {index} of {self._processes} of each benchmark{which}")
