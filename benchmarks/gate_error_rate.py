@@ -199,6 +199,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description="Count how often the gate is wrong.")
     parser.add_argument("--only", choices=PARTS, action="append", help="these parts (default: all)")
+    parser.add_argument("--load", choices=sorted({cell.load for cell in CELLS}), help="beside this only")
     parser.add_argument("--minutes", type=float, default=60.0, help="for each part (default: %(default)g)")
     parser.add_argument("--jobs", type=int, default=2, help="gates at once where busy (default: %(default)s)")
     parser.add_argument(
@@ -227,7 +228,7 @@ def main() -> int:
         ends_s = time.monotonic() + SHORT_S
         for index, part in enumerate(measured):
             share_s = (ends_s - time.monotonic()) / (len(measured) - index)
-            cells = [cell for cell in CELLS if cell.part == part]
+            cells = [cell for cell in CELLS if cell.part == part and options.load in {None, cell.load}]
             run.measure(cells, budget_s=share_s if options.short else 60 * options.minutes)
         if run.cut_off:
             print(f"\nNot finished in time, and left out: {run.cut_off}")

@@ -67,17 +67,17 @@ def warmed(
 
 def test_quick_steps_make_turns_of_four_milliseconds_after_one_that_leads() -> None:
     plan = lay_out([warmed(10_000)], Wanted())
-    assert (plan.turn_steps, plan.lead_steps, plan.rounds, plan.in_blocks) == (400, 1, 12, False)
+    assert (plan.turn_steps, plan.lead_steps, plan.rounds, plan.in_blocks) == (400, 1, 24, False)
     assert plan.is_warm
     assert plan.warmup_turns == (1,) * 12
 
 
 def test_a_step_that_is_long_enough_is_a_turn() -> None:
     plan = lay_out([warmed(50 * MS)], Wanted())
-    assert (plan.turn_steps, plan.lead_steps, plan.rounds) == (1, 0, 12)
+    assert (plan.turn_steps, plan.lead_steps, plan.rounds) == (1, 0, 24)
 
 
-@pytest.mark.parametrize(("step_s", "rounds"), [(0.5, 12), (1, 6), (2, 3), (60, 3)])
+@pytest.mark.parametrize(("step_s", "rounds"), [(0.25, 24), (0.5, 12), (1, 6), (2, 3), (60, 3)])
 def test_with_long_steps_a_pair_has_fewer_rounds_but_three(step_s: float, rounds: int) -> None:
     assert lay_out([warmed(step_s * 1e9)], Wanted()).rounds == rounds
 
@@ -194,7 +194,7 @@ def test_warm_up_takes_a_fifth_of_a_second_at_least(tmp_path: Path) -> None:
     # Three single steps, and then turns of four: 2 ms.
     assert plan.warmup_turns[:4] == (1, 1, 1, 4)
     assert 400 <= sum(plan.warmup_turns) < 404
-    assert (plan.turn_steps, plan.rounds, plan.is_warm) == (8, 12, True)
+    assert (plan.turn_steps, plan.rounds, plan.is_warm) == (8, 24, True)
 
 
 def test_warm_up_waits_until_steps_are_steady(tmp_path: Path) -> None:

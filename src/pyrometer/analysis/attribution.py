@@ -229,16 +229,13 @@ def _verdict(change: float, *, is_sure: bool, is_void: bool) -> tuple[Verdict, D
 
 
 def _whole(pairs: Sequence[Pair], judging: _Judging) -> Change:
-    """The change of a whole step, judged as a comparison or a gate judges it."""
+    """The change of a whole step, told and judged as a comparison or a gate does."""
     before = median(_step_ns(pair.baseline) for pair in pairs)
-    change = median(map(_step_change_ns, pairs))
     ratios = [group for group in candidate_ratios(pairs, Metric.LATENCY) if group]
+    relative = math.expm1(pooled_median(ratios)) if ratios else 0.0
+    change = before * relative
     p_value = two_sided_p_value(ratios)
-    is_sure = (
-        p_value is not None
-        and p_value <= judging.alpha
-        and abs(math.expm1(pooled_median(ratios))) >= LEAST_EFFECT
-    )
+    is_sure = p_value is not None and p_value <= judging.alpha and abs(relative) >= LEAST_EFFECT
     verdict, doubt = _verdict(change, is_sure=is_sure, is_void=judging.is_void)
     return Change(
         quantity=Quantity.DURATION, before=before, after=before + change, verdict=verdict, doubt=doubt

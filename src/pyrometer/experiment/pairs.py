@@ -93,8 +93,8 @@ def take_turns(
     with running(sides, surroundings, scratch) as processes:
         for name in names:
             _expect(processes[name].first_turn(), processes[name])
-        keep_on_one_core(processes, plan, chooser)
         _warm_up_together(processes, plan)
+        keep_on_one_core(processes, plan, chooser)
         for name in names:
             _warm_up(processes[name], plan, taken.seen[name])
         for _ in range(plan.rounds):

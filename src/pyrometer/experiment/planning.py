@@ -18,7 +18,8 @@ TURN_NS = 4_000_000
 """What a turn is to take: long enough for the clock, short beside what neighbours do."""
 BLOCK_NS = 200_000_000
 """What it is to take where the other side must be halted, with its children."""
-ROUNDS = 12
+ROUNDS = 24
+"""Of 40 identical pairs the middle two thirds were within 1.8 % after 12 rounds, 1.1 % after 24 and 48."""
 BLOCK_ROUNDS = 6
 PAIR_NS = 6_000_000_000
 """With long steps a pair has fewer rounds, so that a side's take no longer; at least ``LEAST_ROUNDS``."""
