@@ -39,6 +39,7 @@ from pyrometer.capture.checkpoints import Checkpoints
 from pyrometer.capture.clean_process import CleanProcess
 from pyrometer.capture.descriptors import move_high
 from pyrometer.capture.live import LiveLine, open_line
+from pyrometer.capture.losses import note_loss
 from pyrometer.capture.outcomes import last_error, outcome_since
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.snapshots import losses_in, strands_in
@@ -160,6 +161,15 @@ def record_run(
             window_ns=window_ns,
         ),
     )
+
+
+def _note_missing_steps() -> None:
+    """A program that is to end after some steps, and makes none, is not ended: that is to be told."""
+    if torch_watch.settings.max_steps is None:
+        return
+    watch = recording.torch_watch()
+    if watch is None or not watch.steps:
+        note_loss("torch", "steps: none was seen, so that --max-steps could not end the program")
 
 
 def _leave_this_thread_out() -> None:
@@ -323,6 +333,7 @@ class Session:
                 self._live.close()
             counting.stop()
             recording.stop()
+            _note_missing_steps()
             self._run = record_run(self.facts, outcome=outcome, checkpoint_ns=self._checkpoints.cost_ns)
         except Exception as error:  # noqa: BLE001 - the program's end is not ours to change
             say(f"the run could not be kept: {describe(error)}")

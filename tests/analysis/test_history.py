@@ -87,8 +87,9 @@ def test_the_program_with_its_arguments_its_commit_and_its_end_are_kept() -> Non
 def test_what_of_the_profiler_was_on_is_kept_because_it_costs() -> None:
     run = training_run()
     assert run.torch is not None
-    windowed = msgspec.structs.replace(run.torch, warmup=3, window=(10, None))
-    assert remembered(msgspec.structs.replace(run, torch=windowed)).watched.endswith("warm-up 3, steps 10:")
+    windowed = msgspec.structs.replace(run.torch, warmup=3, window=(10, None), max_steps=50)
+    watched = remembered(msgspec.structs.replace(run, torch=windowed)).watched
+    assert watched.endswith("steps at most 50, 10:, warm-up 3")
     assert remembered(run).watched != remembered(msgspec.structs.replace(run, recorder="python")).watched
 
 

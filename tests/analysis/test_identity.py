@@ -81,6 +81,7 @@ CHANGES: dict[str, Callable[[Run], Run]] = {
     "script": program(source_sha256="2" * 64),
     "program": program(name="other.py"),
     "inputs": program(argv=("train.py", "--epochs", "4")),
+    "steps": torch(max_steps=50),
     "python": software(python_version="3.12.1"),
     "torch": torch(torch_version="2.13.0"),
     "blas": software(blas="OpenBLAS 0.3"),
@@ -125,7 +126,7 @@ def test_every_fact_has_a_rule_and_a_test_that_changes_it() -> None:
 def test_the_rules_are_those_that_were_asked_for() -> None:
     weights = {weight: {name for name, rule in RULES.items() if rule.weight is weight} for weight in Weight}
     assert weights[Weight.REFUSED] == {
-        "program", "inputs", "python", "torch", "blas", "threads", "cpu_flags",
+        "program", "inputs", "steps", "python", "torch", "blas", "threads", "cpu_flags",
     }  # fmt: skip
     assert weights[Weight.NOTED] == {"code", "dirty", "script"}
 

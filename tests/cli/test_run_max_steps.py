@@ -141,7 +141,10 @@ print(ends)
     assert 5 <= first <= 6
     assert second - first <= 2
     assert third - second <= 2
-    assert steps_of(folder.record()) == 5
+    record = folder.record()
+    assert steps_of(record) == 5
+    went_on = [loss.count for loss in record.losses if "went on" in loss.reason]
+    assert went_on == [2]
 
 
 def test_a_program_with_fewer_steps_ends_by_itself(folder: Folder) -> None:
@@ -153,6 +156,7 @@ def test_a_program_with_fewer_steps_ends_by_itself(folder: Folder) -> None:
 def test_a_program_without_steps_runs_to_its_end(folder: Folder) -> None:
     ended = run(folder, "print('all of it')", 1)
     assert (ended.stdout, ended.code) == ("all of it\n", 0)
+    assert [loss.reason for loss in folder.record().losses if "--max-steps" in loss.reason]
 
 
 def test_passes_without_a_loader_are_known_to_be_steps_after_seventeen(folder: Folder) -> None:

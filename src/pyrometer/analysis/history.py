@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from pyrometer.analysis.baseline import key_of
-from pyrometer.analysis.steps import build_groups, main_group
+from pyrometer.analysis.steps import build_groups, chosen_steps, main_group
 from pyrometer.record.run import Run
 from pyrometer.stats.change_points import Shuffle, find_change_points
 
@@ -191,11 +191,9 @@ def _watched(run: Run) -> Iterator[str]:
     if run.torch is not None:
         if run.torch.operators is not None:
             yield "operators"
-        if run.torch.warmup is not None:
-            yield f"warm-up {run.torch.warmup}"
-        if run.torch.window is not None:
-            first, end = run.torch.window
-            yield f"steps {first}:{'' if end is None else end}"
+        steps = chosen_steps(run.torch)
+        if steps != "all":
+            yield f"steps {steps}"
 
 
 def figure_of(run: PastRun, metric: Metric) -> float | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyrometer.analysis.probes import Probes, compare_probes, probes_of
+from pyrometer.analysis.steps import chosen_steps
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 
@@ -52,6 +53,7 @@ RULES: Mapping[str, Rule] = {
     "script": Rule(label="script's SHA-256", weight=Weight.NOTED),
     "program": Rule(label="program", weight=Weight.REFUSED),
     "inputs": Rule(label="arguments", weight=Weight.REFUSED),
+    "steps": Rule(label="chosen steps", weight=Weight.REFUSED),
     "python": Rule(label="Python", weight=Weight.REFUSED),
     "torch": Rule(label="torch", weight=Weight.REFUSED),
     "blas": Rule(label="BLAS", weight=Weight.REFUSED),
@@ -136,6 +138,11 @@ def identity_of(run: Run) -> Identity:
         Fact(name="script", value=run.program.source_sha256),
         Fact(name="program", value=run.program.name),
         Fact(name="inputs", value=shlex.join(run.program.argv[1:]) or "(none)"),
+        Fact(
+            name="steps",
+            value=None if run.torch is None else chosen_steps(run.torch),
+            applicable=run.torch is not None,
+        ),
         Fact(name="python", value=f"{run.software.python_implementation} {run.software.python_version}"),
         _torch(run),
         _blas(run),

@@ -165,6 +165,19 @@ def build_groups(torch: TorchRun) -> tuple[GroupResult, ...]:
     )
 
 
+def chosen_steps(torch: TorchRun) -> str:
+    """Which steps the user chose to look at: ``all``, or ``at most 50, 10:20, warm-up 3``."""
+    chosen = []
+    if torch.max_steps is not None:
+        chosen.append(f"at most {torch.max_steps}")
+    if torch.window is not None:
+        first, end = torch.window
+        chosen.append(f"{first}:{'' if end is None else end}")
+    if torch.warmup is not None:
+        chosen.append(f"warm-up {torch.warmup}")
+    return ", ".join(chosen) or "all"
+
+
 def main_group(groups: Sequence[GroupResult]) -> GroupResult | None:
     """The group a report speaks of first: the one with most time of those that train, else of all."""
     training = [group for group in groups if group.nature.trains]

@@ -17,7 +17,7 @@ from pyrometer._native import Recorder, Watch
 from pyrometer.capture import allocations, garbage, memory, recording
 from pyrometer.capture.close_ups import NOTHING, CloseUps
 from pyrometer.capture.live import LiveLine, Progress
-from pyrometer.capture.losses import note_failure
+from pyrometer.capture.losses import note_failure, note_loss
 from pyrometer.capture.own_cost import scope_cost_ns
 from pyrometer.capture.pacing import Pacer
 from pyrometer.capture.patches import Patches
@@ -117,6 +117,7 @@ class TorchWatch:
         self._generation = GenerationWatch()
         self._operators = self._new_operators() if settings.ops else None
         self._backward_passes = 0
+        self._was_ended = False
         self._shown = Stretch()
         """All steps together, for the live line."""
 
@@ -400,6 +401,9 @@ class TorchWatch:
     def _end_if_due(self, steps: int) -> None:
         """End the program as ``sys.exit()`` in its loop would; again, if it should go on all the same."""
         if settings.max_steps is not None and steps >= settings.max_steps and self.running:
+            if self._was_ended:
+                note_loss("torch", "a step after --max-steps: the program caught SystemExit, and went on")
+            self._was_ended = True
             raise SystemExit(0)
 
     def _record_step(self, index: int, *, trains: bool) -> None:
@@ -433,9 +437,14 @@ class TorchWatch:
         self._shown.add_counts(step, len(taken))
         live.update(self._progress)
 
+    @property
+    def steps(self) -> int:
+        """How many were seen so far."""
+        return 0 if self._groups is None else self._groups.steps
+
     def _progress(self) -> Progress:
         return Progress(
-            steps=self._groups.steps if self._groups is not None else 0,
+            steps=self.steps,
             samples=self._shown.samples,
             total_ns=sum(self._shown.ns),
             phase_ns=dict(zip(self._phases, self._shown.ns, strict=False)),
@@ -472,6 +481,7 @@ class TorchWatch:
             groups=groups,
             warmup=settings.warmup,
             window=settings.window,
+            max_steps=settings.max_steps,
             calls=strands_in(snapshot),
             modules=self._names.records(),
             optimizers=self._optimizers.records(),

@@ -246,6 +246,8 @@ class TorchRun(Value, frozen=True, kw_only=True):
     """Steps to leave out at the start of each group, if the user said how many."""
     window: tuple[Count, Count | None] | None = None
     """The steps that were recorded (first, first not), if the user chose some."""
+    max_steps: Count | None = None
+    """After so many the program was to end, if the user said so."""
     calls: tuple[Strand, ...] = ()
     """What torch was asked to do, as trees: at the top the phases, under ``forward``, ``forward
     without gradients``, ``loss`` and ``backward`` the modules by qualified name. ``backward`` has
