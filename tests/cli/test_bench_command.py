@@ -65,6 +65,15 @@ def test_only_what_is_named_is_measured(folder: Path) -> None:
     assert "low_ns" not in figures
 
 
+def test_a_broken_file_of_a_folder_is_told_and_the_others_are_measured(folder: Path) -> None:
+    (folder / "bench_broken.py").write_text("import no_such_module\n")
+    ended = bench(folder, ".", "bench_sum[size=20]", "--processes", "1")
+    assert ended.returncode == 5
+    assert "bench_broken.py" in ended.stderr
+    assert "No module named 'no_such_module'" in ended.stderr
+    assert "bench_sum[size=20]" in ended.stdout
+
+
 def test_names_can_be_listed(folder: Path) -> None:
     ended = bench(folder, "bench_some.py", "--list")
     assert ended.stdout.split() == ["bench_sum[size=10]", "bench_sum[size=20]", "bench_failing"]
@@ -83,6 +92,7 @@ def test_names_can_be_listed(folder: Path) -> None:
             "bench_some.py exists and holds no results of pyrometer bench",
         ),
         (["bench_some.py", "-o", "."], "exists and holds no results"),
+        (["bench_some.py", "--threads", "0"], "--threads is '0', but must be a number from 1, or auto"),
     ],
 )
 def test_a_mistake_is_one_line_before_anything_is_measured(

@@ -122,6 +122,18 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_own_traceback_alone(tmp
         discover(path)
 
 
+def test_a_file_of_a_folder_that_cannot_be_imported_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "bench_broken.py").write_text("import no_such_module\n")
+    unreadable: list[ProgramFailedError] = []
+    with pytest.raises(ProgramFailedError, match="no_such_module"):
+        discover(tmp_path, unreadable=unreadable)
+    unreadable.clear()
+    write_benchmarks(tmp_path, PLAIN)
+    assert [one.function for one in discover(tmp_path, unreadable=unreadable)] != []
+    assert len(unreadable) == 1
+    assert "bench_broken.py" in str(unreadable[0])
+
+
 def test_a_file_whose_import_does_not_end_is_ended(tmp_path: Path) -> None:
     path = write_benchmarks(tmp_path, "import signal\nsignal.pause()")
     with pytest.raises(ProgramFailedError, match=r"bench_some\.py was still being imported after 10\.0 ms"):

@@ -7,6 +7,7 @@ import pytest
 
 from pyrometer.errors import UsageError
 from pyrometer.experiment.imported import find_foreign_modules, python_files
+from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.experiment.sides import Command, command_in, contender_in
 from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
 
@@ -47,6 +48,15 @@ def test_it_is_gone_after_a_failure_too(repository: Path) -> None:
     ):
         raise KeyboardInterrupt
     assert not tree.root.exists()
+
+
+def test_one_that_was_killed_is_no_longer_listed_after_the_next(repository: Path) -> None:
+    here = working_tree(repository)
+    with scratch_folder() as parent:
+        git(repository, "worktree", "add", "--quiet", "--detach", str(parent / "project"))
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+    with checked_out(here, commit_of(repository, "main"), name="main"):
+        assert len(git(repository, "worktree", "list").splitlines()) == 2
 
 
 def test_untracked_inputs_are_linked_where_asked(repository: Path) -> None:

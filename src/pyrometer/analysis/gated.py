@@ -41,9 +41,9 @@ class GatedLane:
 
     @property
     def after(self) -> float | None:
-        """The candidate's: of times the baseline's with the change of turns side by side."""
+        """The candidate's: the baseline's with the change from pair to pair, by which it is judged."""
         change = self.judgement.change
-        if not self.metric.is_timed or self.before is None or change is None:
+        if self.before is None or change is None:
             return self._middle([pair.candidate for pair in self.trials.pairs])
         return self.before * (1 + change)
 

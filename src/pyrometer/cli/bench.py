@@ -14,12 +14,12 @@ import msgspec
 import typer
 
 from pyrometer._version import __version__
-from pyrometer.cli.measuring import end_cleanly_on_termination
+from pyrometer.cli.measuring import ProgressLine, end_cleanly_on_termination, parse_threads
 from pyrometer.cli.printing import print_text
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
-from pyrometer.experiment.errors import PROGRAM_FAILED
+from pyrometer.experiment.errors import PROGRAM_FAILED, ProgramFailedError
 from pyrometer.machine.facts import cpu_model
 from pyrometer.record.benchmarks import BENCHMARKS_FORMAT, Benchmark, BenchmarkResults
 from pyrometer.report import Screen
@@ -65,8 +65,8 @@ def bench(
         BenchFormat.TERMINAL
     ),
     threads: Annotated[
-        int, typer.Option(min=0, metavar="N", help="What libraries may use; 0: what they choose.")
-    ] = 1,
+        str, typer.Option(metavar="N", help="What libraries may use; auto: what they choose.")
+    ] = "1",
     listed: Annotated[
         bool, typer.Option("--list", help="Print the names of the benchmarks, and end.")
     ] = False,
@@ -76,18 +76,21 @@ def bench(
     A benchmark that fails is told at the end, with exit code 5; the others are measured.
     """
     end_cleanly_on_termination()
-    chosen = choose(discover(path), names or [])
+    unreadable: list[ProgramFailedError] = []
+    chosen = choose(discover(path, unreadable=unreadable), names or [])
+    for problem in unreadable:
+        print(f"pyrometer: {problem}", file=sys.stderr)
     if listed:
         for one in chosen:
             print(for_terminal(one.name))
         return
     if output is not None:
         _refuse_unless_ours(output)
-    results = _measure(chosen, processes=processes, threads=threads or None)
+    results = _measure(chosen, processes=processes, threads=parse_threads("--threads", threads))
     if output is not None:
         _keep(results, output)
     _print(results, bench_format)
-    if any(one.failure is not None for one in results.benchmarks):
+    if unreadable or any(one.failure is not None for one in results.benchmarks):
         raise typer.Exit(PROGRAM_FAILED)
 
 
@@ -103,7 +106,7 @@ def choose(benchmarks: Sequence[Benchmark], names: Sequence[str]) -> list[Benchm
 
 def _measure(chosen: Sequence[Benchmark], *, processes: int, threads: int | None) -> BenchmarkResults:
     started_at = datetime.now().astimezone().isoformat(timespec="seconds")
-    line = _ProgressLine()
+    line = ProgressLine()
     runner = BenchmarkRunner(
         folder=current_folder(),
         processes=processes,
@@ -124,21 +127,6 @@ def _measure(chosen: Sequence[Benchmark], *, processes: int, threads: int | None
         wanted_processes=processes,
         benchmarks=measured,
     )
-
-
-class _ProgressLine:
-    """One line on a terminal, written over and gone at the end; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._shows = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-    def show(self, text: str) -> None:
-        if self._shows:
-            print(f"\r\x1b[K{for_terminal(text)[:78]}", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if self._shows:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _print(results: BenchmarkResults, bench_format: BenchFormat) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyrometer.analysis.comparison.model import Comparison, Doubt
 from pyrometer.analysis.identity import Comparability, Level, Weight, compare_identities
 from pyrometer.analysis.measured import build_measured, judge_change
-from pyrometer.cli.measuring import bytecode_alike, clear_progress, end_cleanly_on_termination, progress
+from pyrometer.cli.measuring import ProgressLine, bytecode_alike, end_cleanly_on_termination
 from pyrometer.errors import UsageError
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 from pyrometer.experiment.gating import Rule
@@ -86,14 +86,15 @@ def _measure(
         seed=secrets.randbits(32) if measuring.seed is None else measuring.seed,
         bytecode=bytecode,
     )
-    experiment = Experiment(before, after, conditions, tell=progress())
+    line = ProgressLine()
+    experiment = Experiment(before, after, conditions, tell=line.show)
     try:
         for look in Rule(most_pairs=measuring.most_pairs).looks:
             _, doubt = judge_change(experiment.measure(look.pairs), look)
             if doubt is not Doubt.UNDECIDED:
                 break
     finally:
-        clear_progress()
+        line.clear()
     return build_measured(experiment.trials(), look, _comparability(experiment, conditions))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.comparison.compare import find_unlike
 from pyrometer.errors import RunFileError, UsageError
+from pyrometer.experiment.errors import RefusedError
 from pyrometer.record.run import Run
 from pyrometer.store.baseline_files import load_saved_runs
 from pyrometer.store.run_folders import read_runs
@@ -39,9 +40,9 @@ def find_sides(
         if unlike is not None:
             index, sentence = unlike
             which = side.paths[index] if side.paths else f"run {index + 1}"
-            raise UsageError(
-                f"the runs of {letter} ({side.name}) are not of one thing: {which} differs from the first: "
-                f"{sentence}. Put them into a folder each"
+            raise RefusedError(
+                f"REFUSED: the runs of {letter} ({side.name}) are not of one thing: {which} differs from the "
+                f"first: {sentence}. Put them into a folder each"
             )
     return sides[0], sides[1]
 

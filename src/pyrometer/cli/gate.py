@@ -5,7 +5,7 @@ import os
 import secrets
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -25,14 +25,14 @@ from pyrometer.analysis.identity import (
 )
 from pyrometer.analysis.trials import Metric
 from pyrometer.cli.measuring import (
+    ProgressLine,
     bytecode_alike,
     check_writable,
-    clear_progress,
     end_cleanly_on_termination,
     parse_percent,
     parse_threads,
-    progress,
 )
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.errors import RefusedError
 from pyrometer.experiment.experiment import Conditions
@@ -158,6 +158,7 @@ def gate(
         allowed=allowed - (OF_BENCHMARKS - RULES.keys()),
         seed=secrets.randbits(32) if seed is None else seed,
     )
+    line = ProgressLine()
     try:
         with _own_errors_apart():
             lanes = _measure(
@@ -169,13 +170,13 @@ def gate(
                 rule=rule,
                 conditions=conditions,
                 allowed=allowed & OF_BENCHMARKS,
+                tell=line.show,
             )
     except RefusedError as refusal:
-        clear_progress()
         _append_summary(summary, f"# Pyrometer gate: REFUSED\n\n{for_markdown(str(refusal))}\n")
         raise
     finally:
-        clear_progress()
+        line.clear()
     _tell(lanes, summary=summary, output=output)
     verdict = overall(lanes)
     code = EXIT_CODES[verdict]
@@ -194,6 +195,7 @@ def _measure(
     rule: Rule,
     conditions: Conditions,
     allowed: frozenset[str],
+    tell: Callable[[str], None],
 ) -> list[GatedLane]:
     recorded = _recorded(baseline, command, here.folder)
     if recorded is None:
@@ -218,7 +220,7 @@ def _measure(
             rule=rule,
             conditions=replace(conditions, recorded=recorded, bytecode=bytecode),
             allowed=allowed,
-            tell=progress(),
+            tell=tell,
         )
         return list(gate_program(gated))
 
@@ -287,9 +289,8 @@ def _program(command: Command, folder: Path) -> Program:
 
 def _tell(lanes: Sequence[GatedLane], *, summary: str | None, output: str | None) -> None:
     screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
-    print(
-        render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only),
-        end="",
+    print_text(
+        render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
     )
     _append_summary(summary, render_gate_markdown(lanes))
     if output is not None:

@@ -4,30 +4,42 @@ import contextlib
 import os
 import signal
 import sys
-import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from pyrometer.errors import UsageError
+from pyrometer.experiment.scratch import scratch_folder
+from pyrometer.report.safe_text import for_terminal
+
+SAID_EVERY_S = 30.0
+"""Where a line cannot be written over, as in the log of CI."""
+_LONGEST_LINE = 78
 
 
-def progress() -> Callable[[str], None]:
-    """Says on stderr how far the measuring is, if somebody watches."""
-    if not sys.stderr.isatty():
-        return lambda _: None
+class ProgressLine:
+    """Says on stderr how far the measuring is: a line written over on a terminal, else now and then one."""
 
-    def tell(text: str) -> None:
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._writes_over = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._now_s = now_s
+        self._said_s = now_s()
 
-    return tell
+    def show(self, text: str) -> None:
+        """The measuring has come so far."""
+        text = for_terminal(text)
+        if self._writes_over:
+            print(f"\r\x1b[K{text[:_LONGEST_LINE]}", end="", file=sys.stderr, flush=True)
+        elif self._now_s() >= self._said_s + SAID_EVERY_S:
+            self._said_s = self._now_s()
+            print(f"pyrometer: {text}", file=sys.stderr, flush=True)
 
-
-def clear_progress() -> None:
-    """Take the last line of progress off the terminal."""
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    def clear(self) -> None:
+        """Take the last line off the terminal."""
+        if self._writes_over:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def end_cleanly_on_termination() -> None:
@@ -76,8 +88,8 @@ def bytecode_alike(folders: Sequence[Path]) -> Iterator[Path | None]:
     if may_write and not os.environ.get("PYTHONDONTWRITEBYTECODE"):
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="pyrometer-bytecode-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with scratch_folder() as folder:
+        yield folder
 
 
 def check_writable(option: str, file: Path | str | None, *, endings: Sequence[str], begins: str = "") -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pyrometer.cli.printing import print_text
 from pyrometer.cli.report_files import (
     StackFiles,
     beside,
@@ -85,13 +86,7 @@ def _with_format(wanted: Wanted, shown: Shown) -> StackFiles:
 def show(shown: Shown, chosen: Format) -> None:
     """Print the report."""
     shown.screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
-    _print(render(shown, chosen))
-
-
-def _print(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    # Markdown keeps its characters; those the stream lacks are shown escaped rather than refused.
-    print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+    print_text(render(shown, chosen))
 
 
 def write_to(
@@ -137,7 +132,7 @@ def report_together(
 
     text = render_baseline_page(runs)
     if output is None:
-        _print(text)
+        print_text(text)
     else:
         write_report(file_in(output, chosen, Level.DEEP), text, run_path=run_paths)
 
@@ -159,7 +154,7 @@ def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
         baseline = add_figures(known, measured)
     text = render_baseline(baseline)
     if output is None:
-        _print(text)
+        print_text(text)
     else:
         write_baseline(text, output)
 

@@ -29,19 +29,27 @@ def discover(
     variables: Mapping[str, str] | None = None,
     interpreter: str = sys.executable,
     patience_s: float = PATIENCE_S,
+    unreadable: list[ProgramFailedError] | None = None,
 ) -> tuple[Benchmark, ...]:
     """The benchmarks of a file, or of all ``bench_*.py`` in a folder and below it; there is at least one.
 
     ``folder`` is where the processes run that import the files, ``variables`` what is different in their
     environment. Raises ``UsageError`` where nothing is found or names are not unique, and
-    ``ProgramFailedError`` where a file cannot be imported, or not within ``patience_s``.
+    ``ProgramFailedError`` where a file cannot be imported, or not within ``patience_s``; with a list of those
+    that are ``unreadable`` it goes there, as long as there are benchmarks in other files.
     """
     files = list(find_files(path))
     found: dict[str, Benchmark] = {}
     for file in files:
-        listed = _list(
-            file, folder=folder, variables=variables or {}, interpreter=interpreter, patience_s=patience_s
-        )
+        try:
+            listed = _list(
+                file, folder=folder, variables=variables or {}, interpreter=interpreter, patience_s=patience_s
+            )
+        except ProgramFailedError as error:
+            if unreadable is None:
+                raise
+            unreadable.append(error)
+            continue
         for benchmark in listed:
             if benchmark.name in found:
                 raise UsageError(
@@ -49,6 +57,8 @@ def discover(
                     "its results can be told apart"
                 )
             found[benchmark.name] = benchmark
+    if not found and unreadable:
+        raise unreadable[0]
     if not found:
         where = str(path) if path.is_file() else f"the {len(files)} files {PATTERN} in {path}"
         raise UsageError(f"no function in {where} is marked with @pyrometer.benchmark")

@@ -1,7 +1,6 @@
 """Benchmarks measured in fresh processes that take turns, so that a busy neighbour meets all alike."""
 
 import random
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from pyrometer.experiment.planning import (
     is_steady,
     lay_out,
 )
+from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.record.benchmarks import (
     Benchmark,
     BenchmarkNote,
@@ -83,7 +83,7 @@ class BenchmarkRunner:
     def _look_at(self, one: "_Seen") -> None:
         """How many calls a step has, and what one allocates: from a process that is not counted."""
         with (
-            _scratch() as scratch,
+            scratch_folder() as scratch,
             running({"0": self._side(one, 0)}, self._surroundings(0), scratch) as processes,
             one.noting_failures(),
         ):
@@ -94,7 +94,7 @@ class BenchmarkRunner:
         """One process of each, all alive at once."""
         sides = {str(index): self._side(one, one.calls) for index, one in enumerate(group)}
         with (
-            _scratch() as scratch,
+            scratch_folder() as scratch,
             running(self._shuffled(sides), self._surroundings(hash_seed), scratch) as processes,
         ):
             visits = [_Visit(seen=one, process=processes[str(index)]) for index, one in enumerate(group)]
@@ -234,9 +234,3 @@ def _expect(turn: Turn | None, process: PacedProcess) -> Turn:
 
 def _note_of(turn: Turn) -> BenchmarkNote:
     return msgspec.json.decode(turn.note or "", type=BenchmarkNote)
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)

@@ -3,7 +3,6 @@
 import os
 import random
 import shlex
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from pyrometer.experiment.imported import find_foreign_modules, python_files, so
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
+from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.run import Program
 from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
@@ -111,7 +111,7 @@ class Experiment:
         if self._conditions.has_control:
             sides[CONTROL] = sides[BASELINE]
         while len(self.pairs) < pairs:
-            self._tell(f"pair {len(self.pairs) + 1} of {pairs}")
+            self._tell(f"pair {len(self.pairs) + 1}; the next look is after {pairs}")
             plan = self.plan
             with self._surroundings() as (surroundings, scratch):
                 try:
@@ -149,7 +149,7 @@ class Experiment:
 
     @contextmanager
     def _surroundings(self) -> Iterator[tuple[Surroundings, Path]]:
-        with tempfile.TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as folder:
+        with scratch_folder() as folder:
             surroundings = Surroundings(
                 hash_seed=self._chooser.randint(0, LARGEST_HASH_SEED),
                 threads=self._conditions.wanted.threads,
@@ -157,8 +157,8 @@ class Experiment:
                 bytecode=self._conditions.bytecode,
             )
             if self._conditions.count_instructions:
-                surroundings = counting_instructions(surroundings, Path(folder))
-            yield surroundings, Path(folder)
+                surroundings = counting_instructions(surroundings, folder)
+            yield surroundings, folder
 
     def _check(self, measured: Measured) -> None:
         for name, farewell in measured.farewells.items():

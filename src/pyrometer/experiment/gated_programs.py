@@ -6,7 +6,6 @@ from fnmatch import fnmatch
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -18,6 +17,7 @@ from pyrometer.experiment.errors import ProgramFailedError, RefusedError
 from pyrometer.experiment.experiment import Conditions, Contender
 from pyrometer.experiment.gating import Candidate, Rule, gate_counts, gate_times
 from pyrometer.experiment.paced_process import Surroundings, running
+from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.experiment.sides import Command, contender_in, script_in, turned_path
 from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.benchmarks import Benchmark, BenchmarkNote
@@ -177,9 +177,9 @@ def _contender(tree: Tree, benchmark: Benchmark, *, calls: int, gated: Gated) ->
 def _pilot(gated: Gated, tree: Tree, benchmark: Benchmark, *, calls: int = 1) -> BenchmarkNote:
     """What a process tells of the benchmark before it is measured; with 0 calls also how many make a step."""
     side = _contender(tree, benchmark, calls=calls, gated=gated).side
-    with TemporaryDirectory(prefix="pyrometer-", ignore_cleanup_errors=True) as scratch:
+    with scratch_folder() as scratch:
         surroundings = Surroundings(hash_seed=0, threads=gated.conditions.wanted.threads)
-        with running({"pilot": side}, surroundings, Path(scratch)) as processes:
+        with running({"pilot": side}, surroundings, scratch) as processes:
             return _note(processes["pilot"].first_turn())
 
 

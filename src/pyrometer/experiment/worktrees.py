@@ -3,14 +3,13 @@
 import contextlib
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyrometer.errors import UsageError
+from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.machine.git import git_environment
 
 
@@ -72,34 +71,39 @@ def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()
     """
     if here.commit is None:
         raise UsageError(f"{here.folder} is in no git repository, so there is no other revision to run")
-    parent = Path(tempfile.mkdtemp(prefix="pyrometer-worktree-"))
-    root = parent / here.root.name
-    try:
+    with scratch_folder() as parent:
+        try:
+            yield _check_out(here, commit, parent / here.root.name, name=name, links=links)
+        finally:
+            with contextlib.suppress(UsageError):
+                # Twice: one that was interrupted while it was made is still locked.
+                _git(here.folder, "worktree", "remove", "--force", "--force", str(parent / here.root.name))
+    with contextlib.suppress(UsageError):
+        _git(here.folder, "worktree", "prune")
+
+
+def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequence[str]) -> Tree:
+    with contextlib.suppress(UsageError):
+        # Of those that were killed: their folders are gone by now.
+        _git(here.folder, "worktree", "prune")
+    _git(
+        here.folder,
         # Hooks of the user's are for a checkout of the user's.
-        _git(
-            here.folder,
-            "-c",
-            f"core.hooksPath={os.devnull}",
-            "worktree",
-            "add",
-            "--quiet",
-            "--detach",
-            str(root),
-            commit,
-        )
-        folder = root / here.folder.relative_to(here.root)
-        if not folder.is_dir():
-            raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
-        for link in links:
-            _link(here, root, link)
-        yield Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False)
-    finally:
-        with contextlib.suppress(UsageError):
-            # Twice: one that was interrupted while it was made is still locked.
-            _git(here.folder, "worktree", "remove", "--force", "--force", str(root))
-        shutil.rmtree(parent, ignore_errors=True)
-        with contextlib.suppress(UsageError):
-            _git(here.folder, "worktree", "prune")
+        "-c",
+        f"core.hooksPath={os.devnull}",
+        "worktree",
+        "add",
+        "--quiet",
+        "--detach",
+        str(root),
+        commit,
+    )
+    folder = root / here.folder.relative_to(here.root)
+    if not folder.is_dir():
+        raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
+    for link in links:
+        _link(here, root, link)
+    return Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False)
 
 
 def _link(here: Tree, root: Path, link: str) -> None:

@@ -277,6 +277,13 @@ def describe_places(lane: GatedLane) -> Iterator[str]:
     changed = lane.changed
     for row in changed[:_MOST_NAMED]:
         yield describe_place(row, lane.trials.plan.unit)
+    if lane.verdict is GateVerdict.FAIL and lane.metric.is_timed and not changed:
+        yield (
+            "which place it is cannot be told for sure: the tables show what each takes."
+            if lane.tables
+            else "where it is cannot be told: the program has no torch modules, and none of its parts is "
+            "marked with pyrometer.scope()."
+        )
     left = len(changed) - _MOST_NAMED
     if left > 0:
         yield f"{format_count(left, 'more place')} changed: see the tables."

@@ -67,7 +67,8 @@ def find_unlike(runs: Sequence[Run], *, allowed: Collection[str] = frozenset()) 
     first = identity_of(runs[0])
     for index, run in enumerate(runs[1:], start=1):
         facts = compare_identities(first, identity_of(run), allowed=allowed, sides=("first", "other"))
-        for difference in facts.differences:
+        # Other code is told where nothing weighs more.
+        for difference in sorted(facts.differences, key=lambda one: one.name in _CODE):
             # What is missing in all of them is told when they are compared with the other side.
             unlike = difference.weight is Weight.REFUSED or difference.name in _CODE
             if unlike and not difference.accepted and difference.before != difference.after:
