@@ -83,10 +83,10 @@ def test_two_commands_are_measured_and_one_pair_can_tell_nothing(project: Projec
 @pytest.mark.parametrize(
     ("name", "beginning"),
     [
-        ("c.md", "# Comparison of python w.py"),
+        ("c.md", "# Comparison of w.py"),
         ("c.html", "<!doctype html>"),
         ("c.json", '{\n  "format": "pyrometer-comparison"'),
-        ("c.txt", "Comparison of python w.py"),
+        ("c.txt", "Comparison of w.py"),
     ],
 )
 def test_the_ending_of_the_file_says_the_format(project: Project, name: str, beginning: str) -> None:

@@ -36,6 +36,7 @@ Change = Callable[[Run], Run]
 OTHERWISE: dict[str, Change] = {
     "program": lambda run: replace(run, program=replace(run.program, name="other.py")),
     "inputs": lambda run: replace(run, program=replace(run.program, argv=("train.py", "--big"))),
+    "steps": lambda run: replace(run, torch=replace(torch_of(run), max_steps=50)),
     "python": lambda run: replace(run, software=replace(run.software, python_version="3.9.1")),
     "torch": lambda run: replace(run, torch=replace(torch_of(run), torch_version="1.0")),
     "blas": lambda run: replace(run, software=replace(run.software, blas="another BLAS")),
@@ -145,17 +146,21 @@ class TestSidesThatDiffer:
         identities = one.trials()
         assert identities.baseline.identity[name] != identities.candidate.identity[name]
 
-    def test_from_the_saved_baseline_are_refused(self, sides: Sides, tmp_path: Path, name: str) -> None:
-        # Threads are as many as the user says, on both sides: here as many as libraries choose.
-        saved = identity_of(OTHERWISE[name](RUN))
-        conditions = Conditions(recorded=saved, wanted=Wanted(threads=None))
-        with pytest.raises(RefusedError, match=f"^REFUSED: {RULES[name].label}: ") as refusal:
-            experiment(tmp_path, conditions).measure(1)
-        assert "(main as saved)" in str(refusal.value)
-        assert "(main as run here)" in str(refusal.value)
-        allowed = Conditions(recorded=saved, wanted=Wanted(threads=None), allowed=frozenset({name}))
-        assert len(experiment(tmp_path, allowed).measure(1)) == 1
-        assert sides.plans == [False, False]
+
+@pytest.mark.parametrize("name", [name for name in MUST_BE_THE_SAME if name != "steps"])
+def test_a_side_that_differs_from_the_saved_baseline_is_refused(
+    sides: Sides, tmp_path: Path, name: str
+) -> None:
+    # Threads are as many as the user says, on both sides: here as many as libraries choose.
+    saved = identity_of(OTHERWISE[name](RUN))
+    conditions = Conditions(recorded=saved, wanted=Wanted(threads=None))
+    with pytest.raises(RefusedError, match=f"^REFUSED: {RULES[name].label}: ") as refusal:
+        experiment(tmp_path, conditions).measure(1)
+    assert "(main as saved)" in str(refusal.value)
+    assert "(main as run here)" in str(refusal.value)
+    allowed = Conditions(recorded=saved, wanted=Wanted(threads=None), allowed=frozenset({name}))
+    assert len(experiment(tmp_path, allowed).measure(1)) == 1
+    assert sides.plans == [False, False]
 
 
 @pytest.mark.parametrize("name", MISSING)
@@ -178,10 +183,11 @@ def test_a_fact_that_the_saved_baseline_does_not_tell_is_refused(
     assert sides.plans == [False]
 
 
-def test_threads_that_are_pinned_may_have_been_others_when_the_baseline_was_saved(
-    sides: Sides, tmp_path: Path
+@pytest.mark.parametrize("name", ["threads", "steps"])
+def test_what_is_chosen_here_may_have_been_another_when_the_baseline_was_saved(
+    sides: Sides, tmp_path: Path, name: str
 ) -> None:
-    saved = identity_of(OTHERWISE["threads"](RUN))
+    saved = identity_of(OTHERWISE[name](RUN))
     one = experiment(tmp_path, Conditions(recorded=saved, wanted=Wanted(threads=1)))
     assert len(one.measure(1)) == 1
     assert sides.plans == [False]
@@ -273,7 +279,7 @@ def test_pairs_are_measured_until_there_are_enough_and_kept(sides: Sides, tmp_pa
     assert len(one.measure(5)) == 5
     assert one.measure(5)[:2] == first
     assert one.pairs[0].control is not None
-    assert told[-1] == "pair 5 of 5"
+    assert told[-1] == "pair 5; the next look is after 5"
     # Planned once; each pair has a hash seed of its own.
     assert sides.plans == [False]
     assert len({pair.hash_seed for pair in one.pairs}) == 5

@@ -193,7 +193,7 @@ def test_memory_and_allocations_beyond_their_limit_fail_the_test(pytester: pytes
             "PASSED test_counted.py::test_first_call_apart",
             "max_memory: the test's call held 5,0*,*** bytes at once (4.* MiB), over what there was *",
             "*; at most 4,000,000 (3.81 MiB) are allowed",
-            "  4.77 MiB allocated by test_counted.py:14 test_too_much",
+            "  about 4.77 MiB allocated by test_counted.py:14 test_too_much",
             "max_allocations: the test's call made 4 allocations (3.91 KiB); at most 3 are allowed",
             "max_allocations: the test's call made 2 allocations (1.96 KiB); at most 1 are allowed",
             "FAILED test_counted.py::test_too_much_elsewhere - *max_memory*",

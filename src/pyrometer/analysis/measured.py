@@ -161,7 +161,7 @@ def _facts(trials: Trials, side: TrialSide) -> SideFacts:
     timed = sum(turn.steps for process in processes for turn in process.rounds)
     return SideFacts(
         name=side.name,
-        program=side.command,
+        program=trials.program,
         runs=len(processes),
         commit=side.commit,
         dirty=side.is_dirty,

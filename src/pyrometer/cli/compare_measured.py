@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyrometer.analysis.comparison.model import Comparison, Doubt
-from pyrometer.analysis.identity import Comparability, Level, Weight, compare_identities
+from pyrometer.analysis.identity import Comparability, Difference, Level, Weight, compare_identities
 from pyrometer.analysis.measured import build_measured, judge_change
 from pyrometer.cli.measuring import ProgressLine, bytecode_alike, end_cleanly_on_termination
 from pyrometer.errors import UsageError
@@ -95,19 +95,34 @@ def _measure(
                 break
     finally:
         line.clear()
-    return build_measured(experiment.trials(), look, _comparability(experiment, conditions))
+    comparability = _comparability(experiment, conditions, (before.side, after.side))
+    return build_measured(experiment.trials(), look, comparability)
 
 
-def _comparability(experiment: Experiment, conditions: Conditions) -> Comparability:
-    """Both ran here and now: only what differs in the program and its software is told."""
+def _comparability(experiment: Experiment, conditions: Conditions, sides: tuple[Side, Side]) -> Comparability:
+    """Both ran here and now: only what differs in the program, its software and its variables is told."""
     found = compare_identities(
         experiment.identities[BASELINE],
         experiment.identities[CANDIDATE],
         allowed=conditions.allowed,
         sides=("A", "B"),
     )
-    told = tuple(one for one in found.differences if one.weight is not Weight.TREND_ONLY)
-    return Comparability(level=Level.COMPARABLE, differences=told)
+    told = [one for one in found.differences if one.weight is not Weight.TREND_ONLY]
+    before, after = (
+        shlex.join(f"{name}={value}" for name, value in sorted(side.variables.items())) or "none set"
+        for side in sides
+    )
+    if before != after:
+        told.append(
+            Difference(
+                name="variables",
+                before=before,
+                after=after,
+                weight=Weight.NOTED,
+                sentence=f"variables: {before} (A), {after} (B)",
+            )
+        )
+    return Comparability(level=Level.COMPARABLE, differences=tuple(told))
 
 
 def _contender(text: str, name: str, folder: Path) -> Contender:

@@ -206,8 +206,8 @@ class Experiment:
 
     @property
     def _ours_to_choose(self) -> frozenset[str]:
-        """Threads are pinned on both sides alike, whatever they were when the baseline was saved."""
-        return frozenset() if self._conditions.wanted.threads is None else frozenset({"threads"})
+        """Steps, and threads where they are pinned: on both sides alike, whatever a saved baseline had."""
+        return frozenset({"steps"} if self._conditions.wanted.threads is None else {"steps", "threads"})
 
     def _refuse_if_different(
         self, one: Identity, other: Identity, sides: tuple[str, str], but: frozenset[str] = frozenset()
@@ -231,14 +231,24 @@ class Experiment:
     def _told(self, name: str) -> TrialSide:
         contender = self._contenders[name]
         identity = self._identities.get(name)
-        tree = contender.tree
+        commit, is_dirty = _state_of_code(contender.tree, identity)
         return TrialSide(
             name=contender.side.name,
             command=shlex.join(["python", *contender.side.arguments]),
-            commit=None if tree is None else tree.commit,
-            is_dirty=None if tree is None or tree.commit is None else tree.is_dirty,
+            commit=commit,
+            is_dirty=is_dirty,
             identity={} if identity is None else known_facts(identity),
         )
+
+
+def _state_of_code(tree: Tree | None, identity: Identity | None) -> tuple[str | None, bool | None]:
+    """The commit, and whether something was changed since: of the tree, or where any may be run, as run."""
+    if tree is not None:
+        return tree.commit, None if tree.commit is None else tree.is_dirty
+    commit = None if identity is None else identity.fact("code").value
+    if identity is None or commit is None:
+        return None, None
+    return commit, identity.fact("dirty").value == "yes"
 
 
 def _as_typed(side: Side) -> str:

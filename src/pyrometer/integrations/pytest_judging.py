@@ -92,7 +92,7 @@ def _largest_lines(item: pytest.Item, meter: Meter) -> list[str]:
     lines = () if seen is None else seen.lines[:_MOST_LINES]
     places = [f"{line.file.removeprefix(root)}:{line.line} {line.function}" for line in lines]
     return [
-        f"  {format_bytes(line.bytes)} allocated by {for_terminal(place)}"
+        f"  about {format_bytes(line.bytes)} allocated by {for_terminal(place)}"
         for line, place in zip(lines, places, strict=True)
     ]
 

@@ -223,11 +223,8 @@ def describe_side(side: SideFacts) -> str:
     changed = " with uncommitted changes" if side.dirty else ""
     steps = ""
     if side.steps_label is not None:
-        kept = side.steps - side.warmup_steps
-        steps = (
-            f", {format_count(kept, 'steady step')} of {short_name(side.steps_label)}"
-            f" after {side.warmup_steps:,} of warm-up"
-        )
+        kept = format_count(side.steps - side.warmup_steps, "steady step" if side.is_steady else "step")
+        steps = f", {kept} of {short_name(side.steps_label)} after {side.warmup_steps:,} of warm-up"
     return f"{short_name(side.name)}: {format_count(side.runs, 'run')}, {commit}{changed}{steps}"
 
 

@@ -17,7 +17,7 @@ from pyrometer.analysis.comparison.model import PartChange, Presence
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.gate import Reason, Verdict
 from pyrometer.analysis.gated import GatedLane, overall
-from pyrometer.analysis.trials import Metric
+from pyrometer.analysis.trials import Metric, Peaks
 from pyrometer.record.trials import Trials
 from pyrometer.report.comparison_json import Content, TableContent, table_content
 from pyrometer.stats.pooled import Interval
@@ -44,15 +44,17 @@ class LaneContent(Content, frozen=True, kw_only=True):
 
     subject: str | None
     metric: Metric
+    peaks: Peaks | None
+    """Of peak memory, which one was judged: the most that was allocated at once, or that was resident."""
     verdict: Verdict
     reason: Reason
     max_slowdown: float
     before: float | None
     """The median over the baseline's processes."""
     after: float | None
-    """Of times, that with ``change``; of counts, the median over the candidate's processes."""
+    """That with ``change``."""
     change: float | None
-    """The median over turns side by side."""
+    """The median over turns side by side; of counts, over pairs."""
     interval: Interval | None
     """Of ``change``, at 99 %, null with fewer than 8 pairs; of counts, the least and the most pair."""
     pairs: int
@@ -111,6 +113,7 @@ def _lane(lane: GatedLane) -> LaneContent:
     return LaneContent(
         subject=lane.subject,
         metric=lane.metric,
+        peaks=lane.peaks,
         verdict=lane.verdict,
         reason=judgement.reason,
         max_slowdown=lane.max_slowdown,
