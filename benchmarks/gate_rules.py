@@ -7,6 +7,8 @@ say of "faster" is not counted here: it fails no build.
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median
 
+from pyrometer.stats.label_permutation import label_p_value
+
 Samples = Sequence[float]
 
 THRESHOLD = 0.05
@@ -27,12 +29,12 @@ def minimum_is_slower(before: Samples, after: Samples) -> bool:
 
 def benchstat_is_slower(before: Samples, after: Samples) -> bool:
     """What benchstat does: it shows a difference of medians where Mann-Whitney's test has p < 0.05."""
-    return median(after) > median(before) and mann_whitney_p_value(before, after) < BENCHSTAT_ALPHA
+    return median(after) > median(before) and label_p_value(before, after) < BENCHSTAT_ALPHA
 
 
 def asv_is_slower(before: Samples, after: Samples) -> bool:
     """What asv compare does: Mann-Whitney's p < 0.002, and a median more than 1.1 times as long."""
-    return median(before) < median(after) / ASV_FACTOR and mann_whitney_p_value(before, after) < ASV_ALPHA
+    return median(before) < median(after) / ASV_FACTOR and label_p_value(before, after) < ASV_ALPHA
 
 
 RULES: Mapping[str, Callable[[Samples, Samples], bool]] = {
@@ -41,26 +43,3 @@ RULES: Mapping[str, Callable[[Samples, Samples], bool]] = {
     "benchstat, p < 0.05": benchstat_is_slower,
     "asv compare, p < 0.002 and × 1.1": asv_is_slower,
 }
-
-
-def mann_whitney_p_value(before: Samples, after: Samples) -> float:
-    """How likely the ranks of the two would differ so much either way by chance: exact, ties included."""
-    ranks = _doubled_ranks([*before, *after])
-    # ways[chosen][total]: so many choices of as many samples have this sum of ranks.
-    ways: list[dict[int, int]] = [{0: 1}, *({} for _ in before)]
-    for rank in ranks:
-        for chosen in range(len(before), 0, -1):
-            for total, count in ways[chosen - 1].items():
-                ways[chosen][total + rank] = ways[chosen].get(total + rank, 0) + count
-    sums = ways[len(before)]
-    middle = len(before) * (len(ranks) + 1)
-    distance = abs(sum(ranks[: len(before)]) - middle)
-    return sum(count for total, count in sums.items() if abs(total - middle) >= distance) / sum(sums.values())
-
-
-def _doubled_ranks(values: Samples) -> list[int]:
-    """Twice the rank of each, so that ties share a whole number."""
-    ordered = sorted(values)
-    first = {value: index for index, value in reversed(list(enumerate(ordered)))}
-    last = {value: index for index, value in enumerate(ordered)}
-    return [first[value] + last[value] + 2 for value in values]

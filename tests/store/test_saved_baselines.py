@@ -19,12 +19,12 @@ from pyrometer.store.baseline_files import (
     find_baseline,
     load_baseline,
     load_saved_runs,
-    project_folder,
     read_baseline,
     remove_baseline,
     saved_baselines,
     write_baseline,
 )
+from pyrometer.store.projects import project_folder
 from tests.report.sample_runs import simple_run
 from tests.torch_runs import hostile_torch_run, training_run
 

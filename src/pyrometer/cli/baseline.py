@@ -25,12 +25,12 @@ from pyrometer.store.baseline_files import (
     baseline_path,
     find_baseline,
     load_baseline,
-    project_folder,
     read_baseline,
     remove_baseline,
     saved_baselines,
     write_baseline,
 )
+from pyrometer.store.projects import project_folder
 from pyrometer.store.run_files import current_folder, read_run
 from pyrometer.units import format_count
 

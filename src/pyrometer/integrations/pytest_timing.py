@@ -18,6 +18,7 @@ from enum import Enum
 from itertools import repeat
 from typing import Any
 
+from pyrometer.analysis.gate import MARGIN
 from pyrometer.stats.pooled import pooled_median, two_level_interval
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
 
@@ -35,7 +36,7 @@ _MOST_CALLS = 1_000_000
 _TRIES = 5
 _TRY_NS = 500_000
 _WARM_NS = 200_000_000
-_SAME_WITHIN = math.log(1.03)
+_SAME_WITHIN = math.log1p(MARGIN)
 
 Timed = Callable[[int], int]
 """Makes so many calls, and says how many nanoseconds they took."""

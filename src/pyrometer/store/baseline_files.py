@@ -15,6 +15,7 @@ from pyrometer.analysis.saved_baseline import SavedBaseline
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.record.format import MAX_VALUES, decode_run
 from pyrometer.record.run import Run
+from pyrometer.store.projects import project_folder
 from pyrometer.store.run_files import (
     MAX_FILE_BYTES,
     name_of_rank,
@@ -48,15 +49,6 @@ class _Saved(msgspec.Struct, frozen=True):
 
 
 # Files by name.
-
-
-def project_folder(folder: Path) -> Path:
-    """The nearest folder upwards that holds a pyproject.toml or a git repository, else the folder itself."""
-    folder = folder.absolute()
-    for candidate in (folder, *folder.parents):
-        if (candidate / "pyproject.toml").is_file() or (candidate / ".git").exists():
-            return candidate
-    return folder
 
 
 def baseline_path(name: str, *, folder: Path) -> Path:

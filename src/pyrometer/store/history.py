@@ -18,6 +18,7 @@ import msgspec
 
 from pyrometer.analysis.history import PastRun
 from pyrometer.errors import PyrometerError
+from pyrometer.store.projects import project_folder
 from pyrometer.store.run_files import reason_of
 
 MOST_RUNS = 10_000
@@ -76,15 +77,10 @@ def history_path(environment: Mapping[str, str], *, platform: str = sys.platform
 
 
 def project_of(folder: Path) -> tuple[str, str]:
-    """The project a folder belongs to, and the folder as seen from there.
-
-    It is the nearest folder upwards with a pyproject.toml or a git repository, else the folder itself.
-    """
-    for candidate in (folder, *folder.parents):
-        if any((candidate / name).exists() for name in ("pyproject.toml", ".git")):
-            inside = folder.relative_to(candidate)
-            return str(candidate), "" if inside == Path() else str(inside)
-    return str(folder), ""
+    """The project a folder belongs to, and the folder as seen from there."""
+    project = project_folder(folder)
+    inside = folder.absolute().relative_to(project)
+    return str(project), "" if inside == Path() else str(inside)
 
 
 def rank_in(environment: Mapping[str, str]) -> int | None:

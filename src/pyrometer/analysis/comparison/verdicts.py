@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from pyrometer.analysis import gate
 from pyrometer.analysis.comparison.model import Change, Doubt, Quantity, Verdict
 from pyrometer.stats.label_permutation import (
     change_interval,
@@ -24,9 +25,9 @@ LEAST_RUNS = 8
 ALPHA = 0.01
 """How often a table of times that did not change may call one of them changed."""
 CONFIDENCE = 0.99
-LEAST_EFFECT = 0.01
+LEAST_EFFECT = gate.LEAST_EFFECT
 """A smaller change does not matter, however sure it is."""
-SAME_WITHIN = 0.03
+SAME_WITHIN = gate.MARGIN
 """No change: the whole interval is within so much of none."""
 LEAST_TESTED_SHARE = 0.01
 """Of the whole, on the average of all runs: smaller parts are shown and not tested."""
