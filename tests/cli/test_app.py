@@ -17,11 +17,22 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["--help"]) == 0
     listed = re.findall(r"^  (\w+)  ", capsys.readouterr().out, re.MULTILINE)
-    assert listed == ["run", "report", "compare", "gate", "baseline", "bench", "history", "limits", "doctor"]
+    assert listed == [
+        "run",
+        "report",
+        "compare",
+        "gate",
+        "baseline",
+        "bench",
+        "history",
+        "map",
+        "limits",
+        "doctor",
+    ]
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "report", "compare", "gate", "baseline", "bench", "history", "limits", "doctor"]
+    "command", ["run", "report", "compare", "gate", "baseline", "bench", "history", "map", "limits", "doctor"]
 )
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command([command, "--help"]) == 0

@@ -15,7 +15,7 @@ from pyrometer._version import __version__
 from pyrometer.errors import PyrometerError, UnsupportedPlatformError
 
 _PLATFORMS = ("linux", "darwin")
-_COMMANDS = ("run", "report", "compare", "gate", "baseline", "bench", "history", "limits", "doctor")
+_COMMANDS = ("run", "report", "compare", "gate", "baseline", "bench", "history", "map", "limits", "doctor")
 
 
 class Commands(typer.core.TyperGroup):
@@ -26,14 +26,16 @@ class Commands(typer.core.TyperGroup):
         return list(_COMMANDS)
 
     def get_command(self, _context: Any, name: str) -> Any:
-        """The command of that name: the function so named in the module so named, or its ``GROUP``."""
+        """The command of that name: the module's function of that name, its ``COMMAND`` or its ``GROUP``."""
         if name not in _COMMANDS:
             return None
         module = importlib.import_module(f"pyrometer.cli.{name}")
         if hasattr(module, "GROUP"):
             return typer.main.get_command(module.GROUP)
         only = typer.Typer(add_completion=False, rich_markup_mode=None)
-        only.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(getattr(module, name))
+        only.command(name, **getattr(module, "COMMAND_OPTIONS", {}))(
+            getattr(module, "COMMAND", None) or getattr(module, name)
+        )
         return typer.main.get_command(only)
 
 

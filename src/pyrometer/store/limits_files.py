@@ -20,13 +20,19 @@ class KeptLimitsError(Exception):
 
 def limits_path(identity: str, environment: Mapping[str, str]) -> Path | None:
     """Where the limits of the machine of this identity are kept; None without a home."""
+    folder = cache_folder(environment)
+    return None if folder is None else folder / f"limits-{identity}.json"
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where what can be found out again is kept for the user; None without a home."""
     cache = environment.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(cache):  # noqa: PTH117 - a relative one is to be ignored, says its specification
         home = environment.get("HOME", "")
         if not os.path.isabs(home):  # noqa: PTH117 - likewise
             return None
         cache = f"{home}/.cache"
-    return Path(cache) / "pyrometer" / f"limits-{identity}.json"
+    return Path(cache) / "pyrometer"
 
 
 def read_limits(path: Path | None, *, identity: str) -> Limits | None:

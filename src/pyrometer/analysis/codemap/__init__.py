@@ -1,0 +1,1 @@
+"""What a code map says: pure, a map in and values out."""

@@ -1,0 +1,89 @@
+"""All that a map says, worked out once."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyrometer.analysis.codemap.cycles import Cycle, find_cycles, find_layers
+from pyrometer.analysis.codemap.imports import (
+    ON_IMPORT,
+    RUNNING,
+    Edge,
+    Imports,
+    edges_between_parts,
+    find_imports,
+    of_kinds,
+)
+from pyrometer.analysis.codemap.inventory import Part, build_tree
+from pyrometer.analysis.codemap.packages import Packages, find_packages
+from pyrometer.record.code_map import CodeMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """The parts at one depth, and how they depend on each other."""
+
+    names: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    """All, those for type checkers too."""
+    layers: tuple[tuple[str, ...], ...]
+    """By what may be imported when a program runs, the lowest first."""
+
+    @property
+    def depended_on(self) -> list[tuple[str, int]]:
+        """Each part by how many others import it, the most first."""
+        return _counted(Counter(edge.imported for edge in self.edges), self.names)
+
+    @property
+    def depending(self) -> list[tuple[str, int]]:
+        """Each part by how many others it imports, the most first."""
+        return _counted(Counter(edge.importer for edge in self.edges), self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapResults:
+    """What there is in the sources, and what depends on what."""
+
+    code: CodeMap
+    tree: Part
+    imports: Imports
+    top: Level
+    """The parts directly below the root."""
+    modules: Level
+    cycles: tuple[Cycle, ...]
+    """Of modules, by imports that are carried out when they are imported."""
+    packages: Packages
+
+
+def build_results(code: CodeMap) -> MapResults:
+    """Everything from a map."""
+    tree = build_tree(code)
+    imports = find_imports(code)
+    modules = sorted({edge.importer for edge in imports.edges} | _modules(code))
+    return MapResults(
+        code=code,
+        tree=tree,
+        imports=imports,
+        top=level_of(tuple(tree.parts), edges_between_parts(imports.edges, code, depth=1)),
+        modules=level_of(tuple(modules), imports.edges),
+        cycles=find_cycles(of_kinds(imports.edges, ON_IMPORT)),
+        packages=find_packages(code, imports),
+    )
+
+
+def level_of(names: tuple[str, ...], edges: tuple[Edge, ...]) -> Level:
+    """A level of the map; parts without Python are in no layer."""
+    linked = {name for edge in edges for name in (edge.importer, edge.imported)}
+    return Level(
+        names=names,
+        edges=edges,
+        layers=find_layers([name for name in names if name in linked], of_kinds(edges, RUNNING)),
+    )
+
+
+def _modules(code: CodeMap) -> set[str]:
+    return {file.module for file in code.files if file.module is not None}
+
+
+def _counted(counts: Counter[str], names: Sequence[str]) -> list[tuple[str, int]]:
+    return sorted(((name, counts[name]) for name in names), key=lambda one: (-one[1], one[0]))

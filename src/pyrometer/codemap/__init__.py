@@ -1,0 +1,1 @@
+"""Reads the sources of a project or package, without running them."""

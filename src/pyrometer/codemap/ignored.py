@@ -1,0 +1,48 @@
+"""What ``.gitignore`` files leave out."""
+
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+
+class Ignored:
+    """The rules that hold in a folder: those of its own file before those of the folders around it."""
+
+    def __init__(self, folder: Path, around: "Ignored | None" = None) -> None:
+        self._folder = folder
+        self._around = around
+        self._rules = _read(folder / ".gitignore")
+
+    @classmethod
+    def at(cls, folder: Path) -> "Ignored":
+        """The rules at a folder, with those of its repository; not those by which it is left out itself."""
+        folders = [folder]
+        for outer in folder.parents:
+            if (folders[-1] / ".git").exists():
+                break
+            folders.append(outer)
+        else:
+            folders = [folder]  # in no repository
+        rules: Ignored | None = None
+        for one in reversed(folders):
+            rules = cls(one, rules)
+        if rules is None or (rules._around is not None and rules._around.has(folder, is_folder=True)):
+            return cls(folder)
+        return rules
+
+    def has(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether the path is left out; the nearest rule that says something of it decides."""
+        if self._rules is not None:
+            seen = path.relative_to(self._folder).as_posix() + ("/" if is_folder else "")
+            decision = self._rules.check_file(seen).include
+            if decision is not None:
+                return decision
+        return self._around is not None and self._around.has(path, is_folder=is_folder)
+
+
+def _read(file: Path) -> GitIgnoreSpec | None:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return GitIgnoreSpec.from_lines(lines) if lines else None

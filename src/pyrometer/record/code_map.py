@@ -1,0 +1,142 @@
+"""The code map: what sources hold and import, as far as reading tells. A file of its own, beside the Run."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import msgspec
+
+from pyrometer.record.values import Count, SignedCount, Value
+
+MAP_FORMAT: Literal["pyrometer-map"] = "pyrometer-map"
+MAP_VERSION: Literal[1] = 1
+
+MAX_FILES = 200_000
+MAX_IMPORTS = 4_000_000
+
+
+class ImportKind(StrEnum):
+    """When an import statement is carried out."""
+
+    ALWAYS = "always"
+    """Whenever the module is imported."""
+    CONDITIONAL = "conditional"
+    """At the module's level, under ``if``, ``try`` or in a loop."""
+    LAZY = "lazy"
+    """When a function is called."""
+    TYPING = "typing"
+    """Under ``if TYPE_CHECKING``: never, but for type checkers."""
+
+
+class LineCounts(Value, frozen=True, kw_only=True):
+    """The lines of a file; code, comment, docstring and blank ones are all of them."""
+
+    total: Count = 0
+    code: Count = 0
+    comment: Count = 0
+    docstring: Count = 0
+    blank: Count = 0
+    in_strings: Count = 0
+    """Of the lines of code, those that are nothing but the inside of a string."""
+
+    def __add__(self, other: "LineCounts") -> "LineCounts":
+        return LineCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        )
+
+
+class FunctionFacts(Value, frozen=True, kw_only=True):
+    """A function or method."""
+
+    name: str
+    """Within its file, with what is around it: ``Model.forward``, ``make.<locals>.inner``."""
+    line: Count
+    lines: Count
+    complexity: Count
+    """Ways through it: 1, and one more for each place that decides."""
+
+
+class ImportFact(Value, frozen=True, kw_only=True):
+    """One name that an import statement asks for."""
+
+    module: str
+    """Absolute: relative ones are resolved by the file's own place."""
+    name: str | None = None
+    """What is taken out of the module, ``*`` for all; None: the module itself is imported."""
+    line: Count
+    kind: ImportKind = ImportKind.ALWAYS
+
+
+class FileFacts(Value, frozen=True, kw_only=True):
+    """What one file holds."""
+
+    path: str
+    """From the map's root, with forward slashes."""
+    language: str
+    lines: LineCounts
+    bytes: Count = 0
+    module: str | None = None
+    """What it is imported as; None where it is no Python file."""
+    functions: tuple[FunctionFacts, ...] = ()
+    classes: Count = 0
+    complexity: Count = 0
+    """Of all of its functions, and of the module's own level."""
+    imports: Annotated[tuple[ImportFact, ...], msgspec.Meta(max_length=MAX_IMPORTS)] = ()
+    is_generated: bool = False
+    """Says so itself, in its first lines."""
+    problem: str | None = None
+    """Why it could be counted only, and not understood."""
+
+
+class KnownFile(Value, frozen=True, kw_only=True):
+    """What was read of a file earlier, and by what it is known that it is still the same."""
+
+    size: Count
+    modified_ns: SignedCount
+    facts: FileFacts
+
+
+class Skipped(Value, frozen=True, kw_only=True):
+    """A file or folder that was not read, and why."""
+
+    path: str
+    reason: str
+
+
+class Declaration(Value, frozen=True, kw_only=True):
+    """A package that the project says it needs."""
+
+    name: str
+    """As declared, in its normal form: lower case, with dashes."""
+    where: str
+    """``pyproject.toml``, ``requirements.txt``."""
+    group: str | None = None
+    """The extra or group it is in; None: always needed."""
+
+
+class Installed(Value, frozen=True, kw_only=True):
+    """An imported package that is installed here."""
+
+    import_name: str
+    distributions: tuple[str, ...]
+    version: str | None = None
+
+
+class CodeMap(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """Everything that reading the sources tells."""
+
+    format: Literal["pyrometer-map"] = MAP_FORMAT
+    version: Literal[1] = MAP_VERSION
+    pyrometer_version: str
+    name: str
+    """The package, or the folder."""
+    package: str | None = None
+    """By its full name, where what is mapped is one."""
+    root: str
+    """Absolute; paths are as seen from there."""
+    made_at: str
+    files: Annotated[tuple[FileFacts, ...], msgspec.Meta(max_length=MAX_FILES)] = ()
+    skipped: tuple[Skipped, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    installed: tuple[Installed, ...] = ()
+    standard_library: tuple[str, ...] = ()
+    """Of the imported names, those of Python itself."""

@@ -1,0 +1,324 @@
+"""What a code map says, as sections: the inventory, the dependencies, and what was left out."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyrometer.analysis.codemap.cycles import Cycle
+from pyrometer.analysis.codemap.imports import Edge
+from pyrometer.analysis.codemap.inventory import (
+    Part,
+    PlacedFunction,
+    functions_by,
+    languages_of,
+    largest_files,
+)
+from pyrometer.analysis.codemap.packages import ExternalPackage
+from pyrometer.analysis.codemap.results import MapResults
+from pyrometer.record.code_map import FileFacts, ImportKind, LineCounts, Skipped
+from pyrometer.report.blocks import Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
+from pyrometer.report.cells import UNKNOWN_CELL
+from pyrometer.units import format_count
+
+DEFAULT_TOP = 15
+_LISTED = 5
+_KIND_WORDS = {
+    ImportKind.CONDITIONAL: "conditional",
+    ImportKind.LAZY: "lazy",
+    ImportKind.TYPING: "for types",
+}
+
+_OF_LINES = (
+    Column(heading="files", dropped=3),
+    Column(heading="lines", dropped=1),
+    Column(heading="code"),
+    Column(heading="comment", dropped=4),
+    Column(heading="docstring", dropped=5),
+    Column(heading="blank", dropped=6),
+)
+_OF_CODE = (
+    Column(heading="functions", dropped=7),
+    Column(heading="classes", dropped=8),
+    Column(heading="complexity", dropped=2),
+)
+
+
+def inventory_sections(results: MapResults, *, top: int | None) -> Iterator[Section]:
+    """What there is: languages, modules, the largest files and functions."""
+    yield _languages(results)
+    yield _modules(results, top=top)
+    yield _largest(results, top=top)
+    files = results.code.files
+    yield _functions("Most complex functions", functions_by(files, complexity=True, count=top or len(files)))
+    yield _functions("Longest functions", functions_by(files, complexity=False, count=top or len(files)))
+
+
+def tree_section(results: MapResults) -> Section:
+    """Every part, at every depth."""
+    rows = tuple(
+        Row(name=part.dotted, cells=(*_line_cells(part.lines, part.file_count), *_code_cells(part)))
+        for part in results.tree.walk()
+        if part.path
+    )
+    return Section(
+        title="All modules", blocks=(Table(columns=(*_OF_LINES, *_OF_CODE), rows=rows, names="module"),)
+    )
+
+
+def _languages(results: MapResults) -> Section:
+    found = languages_of(results.code.files)
+    rows = [Row(name=one.language, cells=_line_cells(one.lines, one.files)) for one in found]
+    if len(rows) > 1:
+        rows.append(_total(results.tree.lines, results.tree.file_count))
+    return Section(title="Languages", blocks=(Table(columns=_OF_LINES, rows=tuple(rows), names="language"),))
+
+
+def _total(lines: LineCounts, files: int, *more: str) -> Row:
+    return Row(name="all", cells=(*_line_cells(lines, files), *more), total=True, emphasis=Emphasis.STRONG)
+
+
+def _modules(results: MapResults, *, top: int | None) -> Section:
+    parts = results.tree.sorted_parts()
+    shown = parts[:top]
+    rows = [_part_row(part) for part in shown]
+    rows.append(_total(results.tree.lines, results.tree.file_count, *_code_cells(results.tree)))
+    return Section(
+        title="Modules",
+        blocks=(
+            Table(columns=(*_OF_LINES, *_OF_CODE), rows=tuple(rows), names="module"),
+            *notes(_more(len(parts) - len(shown), "smaller module")),
+        ),
+    )
+
+
+def _part_row(part: Part) -> Row:
+    return Row(name=part.name, cells=(*_line_cells(part.lines, part.file_count), *_code_cells(part)))
+
+
+def _line_cells(lines: LineCounts, files: int) -> tuple[str, ...]:
+    counts = (files, lines.total, lines.code, lines.comment, lines.docstring, lines.blank)
+    return tuple(f"{count:,}" for count in counts)
+
+
+def _code_cells(part: Part) -> tuple[str, ...]:
+    return tuple(f"{count:,}" for count in (part.function_count, part.class_count, part.complexity))
+
+
+def _largest(results: MapResults, *, top: int | None) -> Section:
+    found = largest_files(results.tree, top or results.tree.file_count)
+    rows = tuple(
+        Row(
+            name=file.path,
+            cells=(*_line_cells(file.lines, 1)[1:], f"{len(file.functions):,}", f"{file.complexity:,}"),
+        )
+        for file in found
+    )
+    columns = (*_OF_LINES[1:], _OF_CODE[0], _OF_CODE[2])
+    generated = sum(file.is_generated for file in results.code.files)
+    told = (
+        [f"{format_count(generated, 'file')} that says it is generated is left out."]
+        if generated == 1
+        else []
+    )
+    if generated > 1:
+        told = [f"{format_count(generated, 'file')} that say they are generated are left out."]
+    return Section(
+        title="Largest files", blocks=(Table(columns=columns, rows=rows, names="file"), *notes(told))
+    )
+
+
+def _functions(title: str, found: Sequence[PlacedFunction]) -> Section:
+    rows = tuple(
+        Row(
+            name=one.function.name,
+            cells=(
+                f"{one.function.complexity:,}",
+                f"{one.function.lines:,}",
+                f"{one.file.path}:{one.function.line}",
+            ),
+        )
+        for one in found
+    )
+    columns = (
+        Column(heading="complexity"),
+        Column(heading="lines"),
+        Column(heading="where", left=True, widest=60, dropped=1),
+    )
+    return Section(title=title, blocks=(Table(columns=columns, rows=rows, names="function"),))
+
+
+def dependency_sections(results: MapResults, *, top: int | None) -> Iterator[Section]:
+    """What depends on what: between parts, between modules, and on packages from elsewhere."""
+    yield _parts_and_layers(results)
+    yield _edges(results, top=top)
+    yield _busiest(results, top=top)
+    yield _cycles(results.cycles, top=top)
+    yield _packages(results, top=top)
+
+
+def _parts_and_layers(results: MapResults) -> Section:
+    level = results.top
+    layer_of = {name: number for number, layer in enumerate(level.layers, start=1) for name in layer}
+    imported, imports = dict(level.depended_on), dict(level.depending)
+    rows = tuple(
+        Row(
+            name=name,
+            cells=(
+                f"{layer_of[name]}",
+                f"{imports[name]:,}",
+                f"{imported[name]:,}",
+                ", ".join(edge.imported for edge in level.edges if edge.importer == name) or UNKNOWN_CELL,
+            ),
+        )
+        for name in sorted(layer_of, key=lambda name: (-layer_of[name], name))
+    )
+    columns = (
+        Column(heading="layer"),
+        Column(heading="imports"),
+        Column(heading="imported by"),
+        Column(heading="what it imports", left=True, widest=60, dropped=1),
+    )
+    title = f"Dependencies: {format_count(len(level.edges), 'edge')} between modules"
+    if not rows:
+        return Section(title=title, blocks=(Lines(lines=("No module imports another one.",)),))
+    note = "A layer imports only lower ones, but for those of a circle, which share theirs."
+    return Section(title=title, blocks=(Table(columns=columns, rows=rows, names="module"), *notes((note,))))
+
+
+def _edges(results: MapResults, *, top: int | None) -> Section:
+    found = sorted(results.top.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
+    shown = found[:top]
+    rows = tuple(
+        Row(name=f"{edge.importer} → {edge.imported}", cells=(f"{edge.weight:,}", _kinds_of(edge)))
+        for edge in shown
+    )
+    columns = (Column(heading="imports"), Column(heading="of which", left=True, dropped=1))
+    return Section(
+        title="Heaviest edges",
+        blocks=(
+            Table(columns=columns, rows=rows, names="edge"),
+            *notes(_more(len(found) - len(shown), "lighter edge")),
+        ),
+    )
+
+
+def _kinds_of(edge: Edge) -> str:
+    counts = {kind: sum(site.kind is kind for site in edge.sites) for kind in _KIND_WORDS}
+    return ", ".join(f"{count} {_KIND_WORDS[kind]}" for kind, count in counts.items() if count)
+
+
+def _busiest(results: MapResults, *, top: int | None) -> Section:
+    level = results.modules
+    columns = (Column(heading="modules"),)
+    return Section(
+        title="Busiest modules",
+        blocks=tuple(
+            Table(
+                columns=columns,
+                rows=tuple(Row(name=name, cells=(f"{count:,}",)) for name, count in found[:top] if count),
+                names=heading,
+            )
+            for heading, found in (
+                ("most depended on, by", level.depended_on),
+                ("most depending, on", level.depending),
+            )
+        ),
+    )
+
+
+def _cycles(cycles: Sequence[Cycle], *, top: int | None) -> Section:
+    if not cycles:
+        said = "No modules import each other in a circle when they are imported."
+        return Section(title="Circles", blocks=(Lines(lines=(said,)),))
+    shown = cycles[:top]
+    return Section(
+        title=f"Circles: {len(cycles)}",
+        blocks=(
+            Bullets(lines=tuple(line for cycle in shown for line in _describe_cycle(cycle))),
+            *notes(_more(len(cycles) - len(shown), "smaller circle")),
+        ),
+    )
+
+
+def _describe_cycle(cycle: Cycle) -> Iterator[str]:
+    way = " → ".join((*cycle.shortest, cycle.shortest[0]))
+    others = len(cycle.members) - len(cycle.shortest)
+    more = f", and {format_count(others, 'more module')} bound to it" if others else ""
+    yield f"{way}{more}"
+    statements = sum(edge.weight for edge in cycle.cut)
+    least = "" if cycle.is_least else "; perhaps fewer would do"
+    cut = ", ".join(f"{edge.importer} → {edge.imported} ({_where(edge)})" for edge in cycle.cut[:_LISTED])
+    left = len(cycle.cut) - _LISTED
+    yield (
+        f"cut by {format_count(statements, 'import')}{least}: {cut}"
+        + (f" and {format_count(left, 'more edge')}" if left > 0 else "")
+    )
+
+
+def _where(edge: Edge) -> str:
+    first, *rest = edge.sites
+    more = f" and {len(rest)} more" if rest else ""
+    return f"{first.path}:{first.line}{more}"
+
+
+def _packages(results: MapResults, *, top: int | None) -> Section:
+    packages = results.packages
+    third_party = [one for one in packages.imported if not one.is_standard_library]
+    shown = third_party[:top]
+    rows = tuple(
+        Row(
+            name=one.import_name,
+            cells=(
+                f"{len(one.sites):,}",
+                _version(one),
+                _declared(one, has_declarations=packages.has_declarations),
+            ),
+        )
+        for one in shown
+    )
+    columns = (
+        Column(heading="imports"),
+        Column(heading="installed", left=True, dropped=1),
+        Column(heading="declared", left=True),
+    )
+    standard = [one.import_name for one in packages.imported if one.is_standard_library]
+    told = [*_more(len(third_party) - len(shown), "package imported less")]
+    told.append(f"Of Python's own: {format_count(len(standard), 'module')}.")
+    if packages.unused:
+        unused = ", ".join(f"{one.name} ({one.where})" for one in packages.unused)
+        told.append(f"Declared, and imported nowhere here: {unused}.")
+    return Section(
+        title=f"Packages from elsewhere: {len(third_party)}",
+        blocks=(Table(columns=columns, rows=rows, names="package"), *notes(told)),
+    )
+
+
+def _version(one: ExternalPackage) -> str:
+    return "not installed here" if one.version is None else one.version
+
+
+def _declared(one: ExternalPackage, *, has_declarations: bool) -> str:
+    if one.declarations:
+        return ", ".join(
+            dict.fromkeys(
+                f"{each.where} [{each.group}]" if each.group else each.where for each in one.declarations
+            )
+        )
+    if one.is_for_types_only:
+        return "no, for types only"
+    return "no" if has_declarations else UNKNOWN_CELL
+
+
+def skipped_section(skipped: Sequence[Skipped], files: Iterable[FileFacts], *, top: int | None) -> Section:
+    """What was not read, or not understood."""
+    lines = [f"{one.path}: {one.reason}" for one in skipped]
+    lines += [f"{file.path}: counted only, {file.problem}" for file in files if file.problem is not None]
+    shown = lines[:top]
+    if not lines:
+        return Section(title="Not read", blocks=(Lines(lines=("Everything was read.",)),))
+    return Section(
+        title=f"Not read: {len(lines)}",
+        blocks=(Bullets(lines=tuple(shown)), *notes(_more(len(lines) - len(shown), "more path"))),
+    )
+
+
+def _more(left: int, what: str) -> list[str]:
+    return [f"{format_count(left, what)} not shown; --top all shows all."] if left > 0 else []

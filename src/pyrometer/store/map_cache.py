@@ -1,0 +1,52 @@
+"""What was read of sources, kept in the user's cache folder: the next map reads only what has changed."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from pyrometer._version import __version__
+from pyrometer.errors import RunFileError
+from pyrometer.record.code_map import KnownFile
+from pyrometer.store.run_files import read_regular_file, replace_whole
+
+READERS_VERSION = 1
+"""Raised when a file would be read to something else than before."""
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    pyrometer_version: str
+    readers_version: int
+    files: dict[str, KnownFile]
+
+
+def cache_path(root: Path, cache_folder: Path | None) -> Path | None:
+    """Where what was read below this folder is kept; None without a cache folder."""
+    if cache_folder is None:
+        return None
+    return cache_folder / f"map-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
+
+
+def read_cache(path: Path | None) -> Mapping[str, KnownFile]:
+    """What is known; nothing where the file is damaged, or of another version: it is read anew then."""
+    if path is None:
+        return {}
+    try:
+        kept = msgspec.json.decode(read_regular_file(path), type=_Kept)
+    except (OSError, RunFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    is_ours = (kept.pyrometer_version, kept.readers_version) == (__version__, READERS_VERSION)
+    return kept.files if is_ours else {}
+
+
+def write_cache(path: Path | None, files: Mapping[str, KnownFile]) -> None:
+    """Keep what is known; a cache that cannot be written is none."""
+    if path is None:
+        return
+    kept = _Kept(pyrometer_version=__version__, readers_version=READERS_VERSION, files=dict(files))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_whole(path, msgspec.json.encode(kept))
+    except OSError:
+        return

@@ -1,0 +1,240 @@
+"""What depends on what: edges, circles, layers, and packages from elsewhere."""
+
+import itertools
+import random
+from pathlib import Path
+
+import grimp
+import pytest
+
+from pyrometer.analysis.codemap.cycles import Cycle, find_cycles, find_layers
+from pyrometer.analysis.codemap.imports import Edge, ImportSite, edges_between_parts, find_imports, modules_of
+from pyrometer.analysis.codemap.packages import find_packages
+from pyrometer.codemap.mapping import find_root, make_map
+from pyrometer.errors import UsageError
+from pyrometer.record.code_map import ImportKind
+from tests.codemap.trees import map_of, write_tree
+
+
+def edges(files: dict[str, str], root: Path) -> set[tuple[str, str]]:
+    return {(edge.importer, edge.imported) for edge in find_imports(map_of(root, files)).edges}
+
+
+def test_an_import_leads_to_the_module_it_names_as_far_as_there_is_one(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "from . import a\nfrom .a import X\n",
+        "pack/a.py": "import pack.b.c\nfrom pack.b import d, NAME\nimport os, pack.missing\n",
+        "pack/b/__init__.py": "",
+        "pack/b/c.py": "from ..a import thing\nfrom . import c\n",
+        "pack/b/d.py": "from pack import *\n",
+    }
+    assert edges(files, tmp_path) == {
+        ("pack", "pack.a"),
+        ("pack.a", "pack.b.c"),
+        ("pack.a", "pack.b.d"),
+        ("pack.a", "pack.b"),
+        ("pack.b.c", "pack.a"),
+        ("pack.b.d", "pack"),
+    }
+    assert list(find_imports(map_of(tmp_path, {})).without_source) == ["pack.missing"]
+
+
+def test_scripts_find_their_neighbours_and_packages_do_not(tmp_path: Path) -> None:
+    files = {
+        "tools/run.py": "import helper\n",
+        "tools/helper.py": "",
+        "pack/__init__.py": "",
+        "pack/a.py": "import b\n",
+        "pack/b.py": "",
+    }
+    assert edges(files, tmp_path) == {("tools.run", "tools.helper")}
+    assert list(find_imports(map_of(tmp_path, {})).externals) == ["b"]
+
+
+def test_a_stub_stands_for_a_module_only_where_there_is_no_other(tmp_path: Path) -> None:
+    code = map_of(tmp_path, {"pack/__init__.py": "", "pack/a.py": "", "pack/a.pyi": "", "pack/fast.pyi": ""})
+    assert {name: file.path for name, file in modules_of(code.files).items()} == {
+        "pack": "pack/__init__.py",
+        "pack.a": "pack/a.py",
+        "pack.fast": "pack/fast.pyi",
+    }
+
+
+def test_statements_are_counted_once_whatever_they_take(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/a.py": "from pack.b import x, y, z\ndef f():\n    import pack.b\n",
+        "pack/b.py": "",
+    }
+    (edge,) = find_imports(map_of(tmp_path, files)).edges
+    assert edge.weight == 2
+    assert edge.sites == (
+        ImportSite(path="pack/a.py", line=1, kind=ImportKind.ALWAYS),
+        ImportSite(path="pack/a.py", line=3, kind=ImportKind.LAZY),
+    )
+
+
+def test_edges_between_parts_are_those_of_all_modules_in_them(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/low/__init__.py": "",
+        "pack/low/a.py": "",
+        "pack/low/b.py": "import pack.low.a\n",
+        "pack/high/__init__.py": "from pack.low import a, b\n",
+        "pack/high/c.py": "from pack.low.a import x\n",
+    }
+    code = map_of(tmp_path, files, below="pack")
+    (edge,) = edges_between_parts(find_imports(code).edges, code, depth=1)
+    assert (edge.importer, edge.imported, edge.weight) == ("high", "low", 3)
+
+
+@pytest.mark.parametrize("package", ["pyrometer", "rich", "msgspec", "typer"])
+def test_edges_are_those_that_grimp_finds(package: str, tmp_path: Path) -> None:
+    root = find_root(package, tmp_path)
+    code, _ = make_map(root, project=root, with_vendored=True)
+    graph = grimp.build_graph(package, cache_dir=None)
+    theirs = {
+        (module, imported)
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+        if module != imported
+    }
+    ours = {(edge.importer, edge.imported) for edge in find_imports(code).edges}
+    # Grimp does not look at stubs, and takes what is in one for a name in the package.
+    stubs = {name for name, file in modules_of(code.files).items() if file.path.endswith(".pyi")}
+    instead = {(one, other.rpartition(".")[0]) for one, other in ours if other in stubs}
+    assert {one for one in ours if one[1] not in stubs} - instead == theirs - instead
+    assert len(ours) > 15
+
+
+def edge(importer: str, imported: str, weight: int = 1) -> Edge:
+    sites = tuple(
+        ImportSite(path=f"{importer}.py", line=line, kind=ImportKind.ALWAYS) for line in range(weight)
+    )
+    return Edge(importer=importer, imported=imported, sites=sites)
+
+
+def cycle(*links: str, weights: dict[str, int] | None = None) -> tuple[Cycle, ...]:
+    """The circles of links such as ``a>b``."""
+    return find_cycles(
+        edge(link.partition(">")[0], link.partition(">")[2], (weights or {}).get(link, 1)) for link in links
+    )
+
+
+def test_no_circle() -> None:
+    assert cycle("a>b", "b>c", "a>c") == ()
+
+
+def test_a_circle_is_cut_where_that_takes_fewest_statements() -> None:
+    (found,) = cycle("a>b", "b>c", "c>a", weights={"a>b": 3, "b>c": 2, "c>a": 5})
+    assert found.members == ("a", "b", "c")
+    assert found.shortest == ("a", "b", "c")
+    assert [(one.importer, one.imported) for one in found.cut] == [("b", "c")]
+    assert found.is_least
+
+
+def test_of_circles_that_hang_together_the_shortest_way_is_told() -> None:
+    (found,) = cycle("a>b", "b>c", "c>d", "d>a", "d>c")
+    assert found.shortest == ("c", "d")
+    assert sum(one.weight for one in found.cut) == 1
+    assert cycle("a>b", "b>a", "x>y", "y>z", "z>x")[0].members == ("x", "y", "z")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_cut_is_the_least_of_all_orders(seed: int) -> None:
+    chooser = random.Random(seed)
+    names = "abcdef"
+    links = [edge(one, other, chooser.randint(1, 4)) for one, other in itertools.permutations(names, 2)]
+    links = [one for one in links if chooser.random() < 0.5]
+    for found in find_cycles(links):
+        inner = [one for one in links if one.importer in found.members and one.imported in found.members]
+
+        def against(order: tuple[str, ...], inner: list[Edge] = inner) -> int:
+            return sum(one.weight for one in inner if order.index(one.importer) < order.index(one.imported))
+
+        least = min(map(against, itertools.permutations(found.members)))
+        assert sum(one.weight for one in found.cut) == least
+        left = [one for one in inner if one not in found.cut]
+        assert find_cycles(left) == ()
+
+
+def test_a_circle_of_many_is_cut_too_and_says_that_fewer_may_do() -> None:
+    names = [f"m{number:03}" for number in range(300)]
+    links = [edge(one, names[(index + 1) % len(names)]) for index, one in enumerate(names)]
+    links += [edge(one, names[0]) for one in names[2::7]]
+    (found,) = find_cycles(links)
+    assert not found.is_least
+    assert find_cycles([one for one in links if one not in found.cut]) == ()
+
+
+def test_layers_import_only_lower_ones() -> None:
+    layers = find_layers(
+        ["alone", *"abcde"], [edge(link[0], link[1]) for link in ("ab", "bc", "cb", "cd", "ad", "ea")]
+    )
+    assert layers == (("alone", "d"), ("b", "c"), ("a",), ("e",))
+
+
+PYPROJECT = """
+[project]
+name = "pack"
+dependencies = ["rich>=13", "Unused_Package", "pack[all]"]
+
+[project.optional-dependencies]
+dev = ["pytest", "mypy"]
+
+[dependency-groups]
+docs = ["sphinx", {include-group = "dev"}]
+"""
+
+
+def test_packages_are_imported_declared_both_or_one_of_it(tmp_path: Path) -> None:
+    code = map_of(
+        tmp_path,
+        {
+            "pyproject.toml": PYPROJECT,
+            "requirements-gpu.txt": "# why\nnot_here_dist==1 ; python_version > '3'\n-r other.txt\nhttps://x/y.whl\n",
+            "pack/__init__.py": """
+            import os, rich, pytest, not_here_dist, nowhere_at_all
+            from rich.text import Text
+            if TYPE_CHECKING:
+                import only_types
+            """,
+        },
+    )
+    packages = find_packages(code, find_imports(code))
+    found = {one.import_name: one for one in packages.imported}
+    assert found["os"].is_standard_library
+    assert len(found["rich"].sites) == 2
+    assert found["rich"].version is not None
+    assert [one.where for one in found["rich"].declarations] == ["pyproject.toml"]
+    assert [one.group for one in found["pytest"].declarations] == ["dev"]
+    assert [(one.where, one.group) for one in found["not_here_dist"].declarations] == [
+        ("requirements-gpu.txt", "gpu")
+    ]
+    assert found["not_here_dist"].version is None
+    assert {name for name, one in found.items() if one.is_undeclared} == {"nowhere_at_all"}
+    assert found["only_types"].is_for_types_only
+    assert [one.name for one in packages.unused if one.name != tmp_path.name] == ["unused-package", "pack"]
+
+
+def test_a_damaged_declaration_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    code = map_of(tmp_path, {"pyproject.toml": "[project\n", "a.py": "import rich\n", "setup.cfg": "x"})
+    assert {one.path for one in code.skipped} == {"pyproject.toml", "setup.cfg"}
+    assert len(code.files) == 2
+
+
+@pytest.mark.parametrize("wanted", ["nowhere", "no/where", "not-a-name", "rich.nothing"])
+def test_what_is_neither_path_nor_package_is_refused(wanted: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is n"):
+        find_root(wanted, tmp_path)
+
+
+def test_a_package_is_found_without_importing_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tree(
+        tmp_path, {"boom/__init__.py": "raise SystemExit", "boom/inner/__init__.py": "", "single.py": ""}
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_root("boom", tmp_path / "nowhere") == tmp_path / "boom"
+    assert find_root("boom.inner", tmp_path / "nowhere") == tmp_path / "boom" / "inner"
+    assert find_root("single", tmp_path / "nowhere") == tmp_path / "single.py"
+    assert make_map(tmp_path / "boom" / "inner", project=tmp_path)[0].package == "boom.inner"

@@ -1,0 +1,220 @@
+"""Trees of files: which are read, as what, and what becomes of those that cannot be."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyrometer.codemap import reading, sources
+from pyrometer.codemap.reading import read_sources
+from pyrometer.codemap.sources import find_sources
+from tests.codemap.trees import map_of, write_tree
+
+
+def skipped(root: Path, **options: bool) -> dict[str, str]:
+    return {one.path: one.reason for one in find_sources(root, **options).skipped}
+
+
+def paths(root: Path, **options: bool) -> list[str]:
+    return [one.path for one in find_sources(root, **options).files]
+
+
+def test_sources_are_found_and_other_files_counted(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"a.py": "", "b/c.cpp": "", "b/README.md": "", "b/data.csv": "", "Makefile": ""})
+    found = find_sources(tmp_path)
+    assert [(one.path, one.language) for one in found.files] == [
+        ("Makefile", "Make"),
+        ("a.py", "Python"),
+        ("b/README.md", "Markdown"),
+        ("b/c.cpp", "C++"),
+    ]
+    assert found.others == 1
+    assert found.skipped == []
+
+
+def test_one_file_is_a_tree_too(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"vendor/a.py": "x = 1\n"})
+    assert paths(tmp_path / "vendor" / "a.py") == ["a.py"]
+
+
+def test_what_is_not_the_projects_own_is_skipped_with_a_reason(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        {
+            "a.py": "",
+            "env/pyvenv.cfg": "",
+            "env/lib/x.py": "",
+            ".hidden/x.py": "",
+            "node_modules/x.js": "",
+            "third_party/x.c": "",
+            "__pycache__/x.py": "",
+            "a.egg-info/x.py": "",
+        },
+    )
+    assert paths(tmp_path) == ["a.py"]
+    assert skipped(tmp_path) == {
+        ".hidden": "hidden",
+        "env": "a virtual environment",
+        "node_modules": "packages of Node.js",
+        "third_party": "code of others, kept along (--with-vendored reads it)",
+    }
+    assert paths(tmp_path, with_vendored=True) == ["a.py", "third_party/x.c"]
+
+
+def test_what_git_ignores_is_skipped_by_the_nearest_rule(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        {
+            ".git/HEAD": "",
+            ".gitignore": "*.gen.py\n/out/\n",
+            "x.gen.py": "",
+            "out/y.py": "",
+            "sub/.gitignore": "!kept.gen.py\nlocal.py\n",
+            "sub/kept.gen.py": "",
+            "sub/local.py": "",
+            "sub/out/z.py": "",
+        },
+    )
+    assert paths(tmp_path) == ["sub/kept.gen.py", "sub/out/z.py"]
+    assert set(skipped(tmp_path)) == {"out", "sub/local.py", "x.gen.py"}
+    # Rules of the folders around it hold, but not the one by which it is ignored itself.
+    assert paths(tmp_path / "sub") == ["kept.gen.py", "out/z.py"]
+    assert paths(tmp_path / "out") == ["y.py"]
+
+
+def test_links_are_not_followed_so_that_there_is_no_loop(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"a/x.py": ""})
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    (tmp_path / "y.py").symlink_to(tmp_path / "a" / "x.py")
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere")
+    assert paths(tmp_path) == ["a/x.py"]
+    assert set(skipped(tmp_path)) == {"a/again", "gone.py", "y.py"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"closed/x.py": ""})
+    (tmp_path / "closed").chmod(0)
+    try:
+        assert skipped(tmp_path) == {"closed": "cannot be read: Permission denied"}
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+
+
+def test_a_file_that_is_too_large_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_SOURCE_BYTES", 1 << 20)
+    write_tree(tmp_path, {"big.py": "#" * (1 << 20) + "#", "fits.py": "x = 1\n"})
+    assert paths(tmp_path) == ["fits.py"]
+    assert skipped(tmp_path) == {"big.py": "larger than 1 MiB"}
+
+
+def test_what_cannot_be_understood_is_counted_and_said(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"broken.py": "# comment\n\ndef f(:\n"})
+    (tmp_path / "latin.py").write_bytes(b"# coding: latin-1\nx = '\xe4'\n")
+    (tmp_path / "wrong.py").write_bytes(b"x = '\xe4'\n")
+    (tmp_path / "odd.py").write_bytes(b"# coding: klingon\nx = 1\n")
+    (tmp_path / "marked.py").write_bytes(b"\xef\xbb\xbfx = 1\r\ny = 2\r\n")
+    (tmp_path / "binary.py").write_bytes(b"\0\1\2")
+    code = map_of(tmp_path, {})
+    found = {file.path: file for file in code.files}
+    assert {path: file.problem is None for path, file in found.items()} == {
+        "broken.py": False,
+        "latin.py": True,
+        "marked.py": True,
+        "odd.py": False,
+        "wrong.py": False,
+    }
+    assert found["broken.py"].problem == "line 3: invalid syntax"
+    assert found["broken.py"].lines.comment == found["broken.py"].lines.code == 1
+    assert found["marked.py"].lines.code == 2
+    assert [(one.path, one.reason) for one in code.skipped] == [
+        ("binary.py", "binary, for all its name says")
+    ]
+
+
+def test_notebooks_are_read_as_the_code_in_them(tmp_path: Path) -> None:
+    code = map_of(
+        tmp_path,
+        {
+            "a.ipynb": """
+            {"cells": [
+              {"cell_type": "markdown", "source": ["# Title"]},
+              {"cell_type": "code", "source": ["import json\\n", "!ls\\n", "%time x\\n", "# why\\n", "x?"]},
+              {"cell_type": "code", "source": "%%bash\\necho $(ls"},
+              {"cell_type": "code", "source": "def f():\\n    return 1\\n"}
+            ]}""",
+            "b.ipynb": '{"worksheets": []}',
+        },
+    )
+    first, second = code.files
+    assert (first.lines.code, first.lines.comment) == (3, 6)
+    assert [one.module for one in first.imports] == ["json"]
+    assert [one.name for one in first.functions] == ["f"]
+    assert (second.problem or "").startswith("no notebook of version 4")
+
+
+def test_generated_files_say_so_themselves(tmp_path: Path) -> None:
+    code = map_of(
+        tmp_path,
+        {
+            "a.py": "# Code generated by protoc. DO NOT EDIT.\n",
+            "b.py": "x = 'regenerated'\n",
+            "c.c": "// @generated\n",
+        },
+    )
+    assert [file.is_generated for file in code.files] == [True, False, True]
+
+
+def test_what_is_known_is_not_read_again(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"a.py": "x = 1\n", "b.py": "y = 1\n"})
+    first = read_sources(find_sources(tmp_path))
+    assert first.reused == 0
+    again = read_sources(find_sources(tmp_path), known=first.known)
+    assert (again.reused, again.files) == (2, first.files)
+    (tmp_path / "b.py").write_text("y = 1\nz = 2\n")
+    changed = read_sources(find_sources(tmp_path), known=first.known)
+    assert changed.reused == 1
+    assert changed.files[1].lines.code == 2
+    # In a package now: its name is another one.
+    (tmp_path / "__init__.py").touch()
+    moved = read_sources(find_sources(tmp_path), known=first.known)
+    assert [file.module for file in moved.files] == [
+        tmp_path.name,
+        f"{tmp_path.name}.a",
+        f"{tmp_path.name}.b",
+    ]
+
+
+def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tree(tmp_path, {f"m{number}.py": f"import m{number + 1}\n" * 40 for number in range(40)})
+    alone = read_sources(find_sources(tmp_path), processes=1)
+    monkeypatch.setattr(reading, "_LEAST_BYTES", 1_000)
+    assert read_sources(find_sources(tmp_path), processes=2).files == alone.files
+
+
+def modules(code_paths: dict[str, str], root: Path, below: str = "") -> dict[str, str | None]:
+    return {file.path: file.module for file in map_of(root, code_paths, below=below).files}
+
+
+def test_modules_are_named_from_their_outermost_package(tmp_path: Path) -> None:
+    files = {
+        "src/pack/__init__.py": "",
+        "src/pack/a.py": "",
+        "src/pack/space/b.py": "",
+        "src/lone.py": "",
+        "scripts/run.py": "",
+        "top.py": "",
+    }
+    assert modules(files, tmp_path) == {
+        "scripts/run.py": "scripts.run",
+        "src/lone.py": "lone",
+        "src/pack/__init__.py": "pack",
+        "src/pack/a.py": "pack.a",
+        "src/pack/space/b.py": "pack.space.b",
+        "top.py": "top",
+    }
+    assert modules({}, tmp_path, "src/pack") == {
+        "__init__.py": "pack",
+        "a.py": "pack.a",
+        "space/b.py": "pack.space.b",
+    }
