@@ -14,6 +14,7 @@ from pyrometer.analysis.comparison.model import Comparison
 from pyrometer.analysis.gate import LOOKS
 from pyrometer.analysis.identity import RULES, Level, check_fact_names
 from pyrometer.analysis.observed import observe
+from pyrometer.cli.compare_maps import are_maps, compare_map_files
 from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
@@ -142,6 +143,10 @@ def compare(
         comparison, paths = _measured(words, measuring, measure=measure, revisions=revisions or ()), []
     else:
         _check_only_measured(pairs=pairs, threads=threads, link=link)
+        if are_maps(*_two(words), folder=current_folder()):
+            rows = None if show_all else top or DEFAULT_TOP
+            compare_map_files(*_two(words), chosen=chosen.value, output=output, top=rows)
+            return
         sides = find_sides(*_two(words), folder=current_folder(), allowed=allowed)
         comparison = _compare(*sides, allowed)
         paths = [path for side in sides for path in side.paths]

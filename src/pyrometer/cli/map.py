@@ -1,4 +1,4 @@
-"""``pyrometer map``: what sources hold, and what depends on what."""
+"""``pyrometer map``: what sources hold, what depends on what, and where a run's time went on it."""
 
 import os
 import sys
@@ -7,47 +7,178 @@ from typing import Annotated
 
 import typer
 
+from pyrometer.analysis.codemap.checks import StructureRules, check_structure, unknown_names
+from pyrometer.analysis.codemap.heat import MapHeat, find_heat
 from pyrometer.analysis.codemap.results import MapResults, build_results
 from pyrometer.cli.printing import print_text
 from pyrometer.codemap.mapping import find_root, make_map
+from pyrometer.errors import UsageError
 from pyrometer.report import Screen
-from pyrometer.report.codemap_report import render_map_terminal
+from pyrometer.report.codemap_documents import (
+    MapFormat,
+    MapReport,
+    map_documents,
+    render_map,
+    render_map_terminal,
+)
 from pyrometer.report.codemap_sections import DEFAULT_TOP
+from pyrometer.report.safe_text import for_terminal
 from pyrometer.store.limits_files import cache_folder
 from pyrometer.store.map_cache import cache_path, read_cache, write_cache
 from pyrometer.store.projects import project_folder
-from pyrometer.store.run_files import current_folder
+from pyrometer.store.run_files import current_folder, read_run, reason_of, replace_whole
+from pyrometer.store.settings import load_structure_rules
+from pyrometer.units import format_count
+
+BROKEN = 1
+_ENDINGS = {
+    ".md": MapFormat.MARKDOWN,
+    ".json": MapFormat.JSON,
+    ".svg": MapFormat.SVG,
+    ".mmd": MapFormat.MERMAID,
+    ".dot": MapFormat.DOT,
+    ".gv": MapFormat.DOT,
+    ".txt": MapFormat.TERMINAL,
+}
 
 
 def map_sources(
     wanted: Annotated[
         str,
         typer.Argument(metavar="PATH|PACKAGE", help="A folder or file, or a package that could be imported."),
-    ],
+    ] = ".",
     *,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="Rows of each table.")] = DEFAULT_TOP,
+    heat: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Colour it by where the time of this run went.", show_default=False),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check it by [tool.pyrometer.map]; 1: a rule is broken.")
+    ] = False,
+    map_format: Annotated[
+        MapFormat | None,
+        typer.Option("--format", help="What to make; else by the ending of -o.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|FOLDER",
+            help="Write it there; into a folder all documents under their names.",
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help=f"Rows of each table.  [default: {DEFAULT_TOP}]", show_default=False
+        ),
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show all rows.")] = False,
     with_vendored: Annotated[
         bool, typer.Option("--with-vendored", help="Read folders with code of others too.")
     ] = False,
 ) -> None:
     """Read sources without running them: what there is, what imports what, and where it is large."""
-    results = _results(find_root(wanted, current_folder()), with_vendored=with_vendored)
-    screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
-    print_text(
-        render_map_terminal(
-            results, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
-        )
+    if show_all and top is not None:
+        raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
+    folder = current_folder()
+    root = find_root(wanted, folder)
+    rules = load_structure_rules(project_folder(root)) if check else None
+    results = read_results(root, with_vendored=with_vendored)
+    if rules is not None:
+        _check(results, rules)
+        return
+    report = MapReport(
+        results=results,
+        heat=None if heat is None else _heat(results, heat),
+        top=None if show_all else top or DEFAULT_TOP,
     )
+    if output is not None and map_format is None and (output.is_dir() or not output.suffix):
+        write_documents(report, output)
+    elif output is not None:
+        _write(output, render_map(report, map_format or _format_for(output)))
+    elif map_format in {None, MapFormat.TERMINAL}:
+        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        print_text(
+            render_map_terminal(report, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
+        )
+    else:
+        print_text(render_map(report, map_format or MapFormat.TERMINAL))
 
 
 COMMAND = map_sources
 """Under the command's own name it would hide one of Python's."""
 
 
-def _results(root: Path, *, with_vendored: bool) -> MapResults:
+def read_results(root: Path, *, with_vendored: bool = False) -> MapResults:
+    """The map of these sources; what has not changed since the last one is not read again."""
     kept = cache_path(root, cache_folder(os.environ))
     known = read_cache(kept)
     code, read = make_map(root, project=project_folder(root), with_vendored=with_vendored, known=known)
-    if read.known != known:
+    if not code.files:
+        raise UsageError(f"there are no sources in {root}; name another folder")
+    if read.reused < len(read.known) or len(read.known) != len(known):
         write_cache(kept, read.known)
     return build_results(code)
+
+
+def _heat(results: MapResults, path: Path) -> MapHeat:
+    found = find_heat(results, read_run(path))
+    if found is None:
+        raise UsageError(
+            f"{path} has no samples of stacks, by which code is heated; run it without --sample 0"
+        )
+    if not found.files:
+        print(
+            f"pyrometer: no function of the map was met in {for_terminal(found.program)}: is it a run of "
+            "these sources?",
+            file=sys.stderr,
+        )
+    return found
+
+
+def _check(results: MapResults, rules: StructureRules) -> None:
+    if not rules.count:
+        raise UsageError(
+            "there are no rules to check; write them under [tool.pyrometer.map] in pyproject.toml"
+        )
+    for name in unknown_names(results, rules):
+        print(f"pyrometer: no module is called {for_terminal(name)}, which a rule names", file=sys.stderr)
+    broken = check_structure(results, rules)
+    for one in broken:
+        print_text(f"{for_terminal(f'{one.where}: {one.text} ({one.rule})')}\n")
+    checked = format_count(rules.count, "rule")
+    if broken:
+        print_text(f"FAIL: {checked} checked, {format_count(len(broken), 'violation')}\n")
+        raise typer.Exit(BROKEN)
+    print_text(f"PASS: {checked} checked on {format_count(len(results.code.files), 'file')}\n")
+
+
+def _format_for(output: Path) -> MapFormat:
+    chosen = _ENDINGS.get(output.suffix)
+    if chosen is None:
+        known = ", ".join(_ENDINGS)
+        raise UsageError(
+            f"-o {output} does not say which format it is; end it with one of {known}, or a folder/"
+        )
+    return chosen
+
+
+def write_documents(report: MapReport, folder: Path) -> None:
+    """All documents under their default names."""
+    documents = map_documents(report)
+    for name, text in documents.items():
+        _write(folder / name, text, quiet=True)
+    print(f"pyrometer: {folder}: {', '.join(documents)}", file=sys.stderr)
+
+
+def _write(path: Path, text: str, *, quiet: bool = False) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_whole(Path(os.path.realpath(path)), text.encode("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {reason_of(error)}; name another file with -o") from error
+    if not quiet:
+        print(f"pyrometer: written to {for_terminal(str(path))}", file=sys.stderr)

@@ -58,9 +58,7 @@ def tree_section(results: MapResults) -> Section:
         for part in results.tree.walk()
         if part.path
     )
-    return Section(
-        title="All modules", blocks=(Table(columns=(*_OF_LINES, *_OF_CODE), rows=rows, names="module"),)
-    )
+    return Section(title="All modules", blocks=(_table((*_OF_LINES, *_OF_CODE), rows, names="module"),))
 
 
 def _languages(results: MapResults) -> Section:
@@ -68,7 +66,7 @@ def _languages(results: MapResults) -> Section:
     rows = [Row(name=one.language, cells=_line_cells(one.lines, one.files)) for one in found]
     if len(rows) > 1:
         rows.append(_total(results.tree.lines, results.tree.file_count))
-    return Section(title="Languages", blocks=(Table(columns=_OF_LINES, rows=tuple(rows), names="language"),))
+    return Section(title="Languages", blocks=(_table(_OF_LINES, rows, names="language"),))
 
 
 def _total(lines: LineCounts, files: int, *more: str) -> Row:
@@ -83,7 +81,7 @@ def _modules(results: MapResults, *, top: int | None) -> Section:
     return Section(
         title="Modules",
         blocks=(
-            Table(columns=(*_OF_LINES, *_OF_CODE), rows=tuple(rows), names="module"),
+            _table((*_OF_LINES, *_OF_CODE), rows, names="module"),
             *notes(_more(len(parts) - len(shown), "smaller module")),
         ),
     )
@@ -120,9 +118,7 @@ def _largest(results: MapResults, *, top: int | None) -> Section:
     )
     if generated > 1:
         told = [f"{format_count(generated, 'file')} that say they are generated are left out."]
-    return Section(
-        title="Largest files", blocks=(Table(columns=columns, rows=rows, names="file"), *notes(told))
-    )
+    return Section(title="Largest files", blocks=(_table(columns, rows, names="file"), *notes(told)))
 
 
 def _functions(title: str, found: Sequence[PlacedFunction]) -> Section:
@@ -142,7 +138,7 @@ def _functions(title: str, found: Sequence[PlacedFunction]) -> Section:
         Column(heading="lines"),
         Column(heading="where", left=True, widest=60, dropped=1),
     )
-    return Section(title=title, blocks=(Table(columns=columns, rows=rows, names="function"),))
+    return Section(title=title, blocks=(_table(columns, rows, names="function"),))
 
 
 def dependency_sections(results: MapResults, *, top: int | None) -> Iterator[Section]:
@@ -180,7 +176,7 @@ def _parts_and_layers(results: MapResults) -> Section:
     if not rows:
         return Section(title=title, blocks=(Lines(lines=("No module imports another one.",)),))
     note = "A layer imports only lower ones, but for those of a circle, which share theirs."
-    return Section(title=title, blocks=(Table(columns=columns, rows=rows, names="module"), *notes((note,))))
+    return Section(title=title, blocks=(_table(columns, rows, names="module"), *notes((note,))))
 
 
 def _edges(results: MapResults, *, top: int | None) -> Section:
@@ -194,7 +190,7 @@ def _edges(results: MapResults, *, top: int | None) -> Section:
     return Section(
         title="Heaviest edges",
         blocks=(
-            Table(columns=columns, rows=rows, names="edge"),
+            _table(columns, rows, names="edge"),
             *notes(_more(len(found) - len(shown), "lighter edge")),
         ),
     )
@@ -211,9 +207,9 @@ def _busiest(results: MapResults, *, top: int | None) -> Section:
     return Section(
         title="Busiest modules",
         blocks=tuple(
-            Table(
-                columns=columns,
-                rows=tuple(Row(name=name, cells=(f"{count:,}",)) for name, count in found[:top] if count),
+            _table(
+                columns,
+                [Row(name=name, cells=(f"{count:,}",)) for name, count in found[:top] if count],
                 names=heading,
             )
             for heading, found in (
@@ -287,7 +283,7 @@ def _packages(results: MapResults, *, top: int | None) -> Section:
         told.append(f"Declared, and imported nowhere here: {unused}.")
     return Section(
         title=f"Packages from elsewhere: {len(third_party)}",
-        blocks=(Table(columns=columns, rows=rows, names="package"), *notes(told)),
+        blocks=(_table(columns, rows, names="package"), *notes(told)),
     )
 
 
@@ -321,4 +317,10 @@ def skipped_section(skipped: Sequence[Skipped], files: Iterable[FileFacts], *, t
 
 
 def _more(left: int, what: str) -> list[str]:
-    return [f"{format_count(left, what)} not shown; --top all shows all."] if left > 0 else []
+    return [f"{format_count(left, what)} not shown; --all shows all."] if left > 0 else []
+
+
+def _table(columns: tuple[Column, ...], rows: Iterable[Row], *, names: str) -> Table | Lines:
+    """The rows; a word where there are none."""
+    kept = tuple(rows)
+    return Table(columns=columns, rows=kept, names=names) if kept else Lines(lines=("None.",))

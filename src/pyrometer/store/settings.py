@@ -11,13 +11,14 @@ from pyrometer.errors import UsageError
 from pyrometer.record.torch_run import MAX_FIRST_STEPS
 
 if TYPE_CHECKING:
+    from pyrometer.analysis.codemap.checks import StructureRules
     from pyrometer.analysis.targets import Target
 
 DEFAULT_OPS = 5
 MAX_OPS = 1_000
 
 _TABLE = "tool.pyrometer"
-_TABLES = ("run", "targets")
+_TABLES = ("run", "targets", "map")
 
 Window = tuple[int, int | None]
 """The steps to record: the first, and the first not to, or None for all from there on."""
@@ -163,6 +164,15 @@ def load_targets(folder: Path) -> "tuple[Target, ...]":
     from pyrometer.analysis.targets import parse_targets
 
     return parse_targets(table, where=f"{project}: [{_TABLE}.targets]")
+
+
+def load_structure_rules(folder: Path) -> "StructureRules":
+    """What the project's ``[tool.pyrometer.map]`` asks of its structure."""
+    from pyrometer.analysis.codemap.checks import parse_rules
+
+    project = _find_project(folder)
+    table = {} if project is None else _read_table(project, "map")
+    return parse_rules(table, where=f"{project}: [{_TABLE}.map]")
 
 
 def _find_project(folder: Path) -> Path | None:

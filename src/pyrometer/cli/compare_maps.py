@@ -1,0 +1,46 @@
+"""``pyrometer compare`` on two code maps."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyrometer.analysis.codemap.comparison import compare_maps
+from pyrometer.analysis.codemap.results import build_results
+from pyrometer.cli.printing import print_text
+from pyrometer.cli.report_files import write_report
+from pyrometer.errors import UsageError
+from pyrometer.report import Screen
+from pyrometer.report.codemap_comparison import (
+    render_map_comparison_markdown,
+    render_map_comparison_terminal,
+)
+from pyrometer.store.map_files import is_map, read_map
+from pyrometer.store.run_files import current_folder
+
+
+def are_maps(before: str, after: str, *, folder: Path) -> bool:
+    """Whether both files are maps; ``UsageError`` where only one is."""
+    found = [is_map(folder / name) for name in (before, after)]
+    if found[0] != found[1]:
+        which = before if found[0] else after
+        raise UsageError(f"{which} is a code map, and the other one is not; compare two maps, or two runs")
+    return found[0]
+
+
+def compare_map_files(before: str, after: str, *, chosen: str, output: Path | None, top: int | None) -> None:
+    """Tell what changed from one map to the other."""
+    paths = [current_folder() / name for name in (before, after)]
+    comparison = compare_maps(*(build_results(read_map(path)) for path in paths))
+    if chosen == "markdown":
+        text = render_map_comparison_markdown(comparison, top=top)
+    elif chosen == "terminal":
+        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        text = render_map_comparison_terminal(
+            comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
+        )
+    else:
+        raise UsageError(f"two maps are compared as terminal or markdown, not as {chosen}")
+    if output is None:
+        print_text(text)
+    else:
+        write_report(output, text, run_path=paths)

@@ -1,0 +1,30 @@
+"""Code maps on disk."""
+
+from pathlib import Path
+
+import msgspec
+
+from pyrometer.errors import RunFileError
+from pyrometer.record.code_map import MAP_FORMAT, CodeMap
+from pyrometer.store.run_files import read_regular_file, reason_of
+
+
+def is_map(path: Path) -> bool:
+    """Whether the file says that it holds a code map."""
+    try:
+        with path.open("rb") as file:
+            return f'"{MAP_FORMAT}"'.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def read_map(path: Path) -> CodeMap:
+    """The code map in a file; whatever else is in it gives one ``RunFileError``."""
+    try:
+        return msgspec.json.decode(read_regular_file(path), type=CodeMap)
+    except FileNotFoundError:
+        raise RunFileError("there is no such file", path=path) from None
+    except OSError as error:
+        raise RunFileError(f"cannot be read: {reason_of(error)}", path=path) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunFileError(f"no code map: {' '.join(str(error).split())}", path=path) from None
