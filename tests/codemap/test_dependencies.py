@@ -84,7 +84,7 @@ def test_edges_between_parts_are_those_of_all_modules_in_them(tmp_path: Path) ->
         "pack/high/c.py": "from pack.low.a import x\n",
     }
     code = map_of(tmp_path, files, below="pack")
-    (edge,) = edges_between_parts(find_imports(code).edges, code, depth=1)
+    (edge,) = edges_between_parts(find_imports(code).edges, code)
     assert (edge.importer, edge.imported, edge.weight) == ("high", "low", 3)
 
 

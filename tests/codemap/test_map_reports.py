@@ -275,6 +275,7 @@ def test_all_documents_and_formats(tmp_path: Path) -> None:
         "module_inventory.json",
         "module_dependencies.json",
         "code_map.json",
+        "code_map.html",
     ]
     ET.fromstring(documents["system_map.svg"])  # noqa: S314 - our own
     assert "![System map of pack](system_map.svg)" in documents["system_map.md"]

@@ -35,6 +35,7 @@ _ENDINGS = {
     ".md": MapFormat.MARKDOWN,
     ".json": MapFormat.JSON,
     ".svg": MapFormat.SVG,
+    ".html": MapFormat.HTML,
     ".mmd": MapFormat.MERMAID,
     ".dot": MapFormat.DOT,
     ".gv": MapFormat.DOT,

@@ -1,6 +1,6 @@
 """The documents a code map makes, by format and under their default names."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.blocks import Code, Lines, Picture, Section
 from pyrometer.report.codemap_graphs import render_dot, render_mermaid
 from pyrometer.report.codemap_heat import describe_heat, heat_colors, heat_sections
+from pyrometer.report.codemap_html import render_map_html
 from pyrometer.report.codemap_json import render_dependencies_json, render_inventory_json, render_map_json
 from pyrometer.report.codemap_sections import (
     DEFAULT_TOP,
@@ -35,6 +36,7 @@ class MapFormat(StrEnum):
     MARKDOWN = "markdown"
     JSON = "json"
     SVG = "svg"
+    HTML = "html"
     MERMAID = "mermaid"
     DOT = "dot"
 
@@ -81,20 +83,12 @@ def _sections(report: MapReport) -> Iterator[Section]:
 
 def render_map(report: MapReport, chosen: MapFormat) -> str:
     """The map in one file, or on the screen."""
-    match chosen:
-        case MapFormat.TERMINAL:
-            return render_map_terminal(report)
-        case MapFormat.MARKDOWN:
-            diagram = Section(title="System map", blocks=(_diagram(report),))
-            return sections_as_markdown(_headline(report), (diagram, *_sections(report)))
-        case MapFormat.JSON:
-            return render_map_json(report.results, report.heat)
-        case MapFormat.SVG:
-            return render_map_svg(report)
-        case MapFormat.MERMAID:
-            return render_mermaid(report.results.top)
-        case MapFormat.DOT:
-            return render_dot(report.results.top)
+    return _RENDERERS[chosen](report)
+
+
+def _markdown(report: MapReport) -> str:
+    diagram = Section(title="System map", blocks=(_diagram(report),))
+    return sections_as_markdown(_headline(report), (diagram, *_sections(report)))
 
 
 def render_map_svg(report: MapReport) -> str:
@@ -140,6 +134,7 @@ def map_documents(report: MapReport) -> dict[str, str]:
         f"{INVENTORY}.json": render_inventory_json(results),
         "module_dependencies.json": render_dependencies_json(results),
         "code_map.json": render_map_json(results, report.heat),
+        "code_map.html": render_map_html(results, report.heat),
     }
 
 
@@ -157,3 +152,14 @@ def _system_map_page(report: MapReport) -> str:
     if report.heat is not None:
         sections += heat_sections(report.results, report.heat, top=report.top)
     return sections_as_markdown(f"System map of {report.name}", sections)
+
+
+_RENDERERS: dict[MapFormat, Callable[[MapReport], str]] = {
+    MapFormat.TERMINAL: render_map_terminal,
+    MapFormat.MARKDOWN: _markdown,
+    MapFormat.JSON: lambda report: render_map_json(report.results, report.heat),
+    MapFormat.SVG: render_map_svg,
+    MapFormat.HTML: lambda report: render_map_html(report.results, report.heat),
+    MapFormat.MERMAID: lambda report: render_mermaid(report.results.top),
+    MapFormat.DOT: lambda report: render_dot(report.results.top),
+}

@@ -16,8 +16,8 @@ from typing import Any
 from pyrometer.report.safe_text import escape_controls, shorten_middle
 
 _SCRIPTS = (
-    "units.js", "elements.js", "files.js", "rows.js", "grid.js", "charts.js", "flame.js", "blocks.js",
-    "findings.js", "page.js",
+    "units.js", "elements.js", "files.js", "rows.js", "grid.js", "charts.js", "flame.js", "codemap.js",
+    "blocks.js", "findings.js", "page.js",
 )  # fmt: skip
 _STYLES = ("page.css", "parts.css", "print.css")
 _ASSETS = "pyrometer.report.page_assets"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pyrometer.analysis.codemap.inventory import module_path
+from pyrometer.analysis.codemap.inventory import Path, module_path
 from pyrometer.record.code_map import CodeMap, FileFacts, ImportFact, ImportKind
 
 RUNNING = frozenset({ImportKind.ALWAYS, ImportKind.CONDITIONAL, ImportKind.LAZY})
@@ -127,15 +127,21 @@ class _Resolver:
         return one.module if one.module in self.modules else None
 
 
-def edges_between_parts(edges: Iterable[Edge], code: CodeMap, *, depth: int) -> tuple[Edge, ...]:
-    """The same between the parts at a depth below the root; what stays inside of one is left out."""
+OWN_FILE = "__init__"
+"""The name of a package's own file among the parts of the package."""
+
+
+def edges_between_parts(edges: Iterable[Edge], code: CodeMap, *, inside: Path = ()) -> tuple[Edge, ...]:
+    """The same between the parts directly below one, or below the root; what stays in one is left out."""
     grouped: dict[tuple[str, str], list[ImportSite]] = {}
     for edge in edges:
-        importer, imported = (
-            ".".join(module_path(module, code)[:depth]) for module in (edge.importer, edge.imported)
-        )
-        if importer != imported:
-            grouped.setdefault((importer, imported), []).extend(edge.sites)
+        paths = [module_path(module, code) for module in (edge.importer, edge.imported)]
+        if all(path[: len(inside)] == inside for path in paths):
+            importer, imported = (
+                path[len(inside)] if len(path) > len(inside) else OWN_FILE for path in paths
+            )
+            if importer != imported:
+                grouped.setdefault((importer, imported), []).extend(edge.sites)
     return tuple(
         Edge(importer=importer, imported=imported, sites=tuple(sites))
         for (importer, imported), sites in sorted(grouped.items())

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyrometer.analysis.codemap.imports import Edge
+from pyrometer.analysis.codemap.imports import OWN_FILE, Edge, edges_between_parts
+from pyrometer.analysis.codemap.inventory import Part
 from pyrometer.analysis.codemap.results import Level, MapResults, level_of
 
 MOST_BOXES = 40
@@ -60,20 +61,24 @@ class _Size:
     files: int
 
 
-def draw_system_map(results: MapResults) -> SystemMap:
-    """The picture of the parts directly below the root."""
+def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
+    """The picture of the parts directly below the root, or below another part."""
+    whole = results.tree if part is None else part
     sizes = {
-        part.name: _Size(code=part.lines.code, files=part.file_count) for part in results.tree.parts.values()
+        inner.name: _Size(code=inner.lines.code, files=inner.file_count) for inner in whole.parts.values()
     }
-    level, sizes, together = _grouped(results.top, sizes)
-    edges = sorted(level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
+    if whole.files and whole.path:
+        sizes[OWN_FILE] = _Size(code=sum(file.lines.code for file in whole.files), files=len(whole.files))
+    edges = edges_between_parts(results.imports.edges, results.code, inside=whole.path)
+    level, sizes, together = _grouped(level_of(tuple(sizes), edges), sizes)
+    drawn = sorted(level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
     boxes, height = _placed(level, sizes)
     return SystemMap(
         width=WIDTH,
         height=height,
         boxes=boxes,
-        edges=tuple(edges[:MOST_LINKS]),
-        all_edges=len(edges),
+        edges=tuple(drawn[:MOST_LINKS]),
+        all_edges=len(drawn),
         together=together,
     )
 

@@ -64,7 +64,7 @@ def build_results(code: CodeMap) -> MapResults:
         code=code,
         tree=tree,
         imports=imports,
-        top=level_of(tuple(tree.parts), edges_between_parts(imports.edges, code, depth=1)),
+        top=level_of(tuple(tree.parts), edges_between_parts(imports.edges, code)),
         modules=level_of(tuple(modules), imports.edges),
         cycles=find_cycles(of_kinds(imports.edges, ON_IMPORT)),
         packages=find_packages(code, imports),

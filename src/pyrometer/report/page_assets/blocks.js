@@ -164,6 +164,7 @@ const SHOW = {
   line: showLine,
   bars: showBars,
   flame: (block) => new Flame(block).holder,
+  codemap: (block) => new CodeMap(block).holder,
   roofline: showRoofline,
   inlined: showInlined,
   downloads: showDownloads,

@@ -1,0 +1,272 @@
+"""A code map as one HTML page: a picture to click through, tables to sort and search."""
+
+from collections.abc import Iterator, Sequence
+
+from pyrometer._version import __version__
+from pyrometer.analysis.codemap.heat import Heat, HotFunction, MapHeat
+from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
+from pyrometer.analysis.codemap.picture import SystemMap, draw_system_map
+from pyrometer.analysis.codemap.results import MapResults
+from pyrometer.report.codemap_heat import color_of, heat_sections
+from pyrometer.report.codemap_sections import dependency_sections, inventory_sections, skipped_section
+from pyrometer.report.page_shell import fill_page
+from pyrometer.report.page_views.blocks import Block, GridColumn, from_sections, grid, name_of, view
+from pyrometer.report.safe_text import escape_controls
+from pyrometer.units import format_count, format_duration, format_share
+
+_MOST_PICTURES = 400
+_MOST_FUNCTIONS = 12
+_TOP = 20
+
+
+def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
+    """The page; boxes and functions are by the run's time where there is one, else by what they are."""
+    name = results.code.package or results.code.name
+    views = [
+        view("map", "System map", (_picture_block(results, heat, name),)),
+        *(
+            []
+            if heat is None
+            else [view("heat", "Heat", from_sections(heat_sections(results, heat, top=_TOP)))]
+        ),
+        _modules_view(results, heat),
+        _functions_view(results, heat),
+        _edges_view(results),
+        view("dependencies", "Dependencies", from_sections(dependency_sections(results, top=_TOP))),
+        view("inventory", "Inventory", from_sections(inventory_sections(results, top=_TOP))),
+        view(
+            "skipped",
+            "Not read",
+            from_sections((skipped_section(results.code.skipped, results.code.files, top=None),)),
+            count=len(results.code.skipped),
+        ),
+    ]
+    files = format_count(results.tree.file_count, "file")
+    return fill_page(
+        subject=f"Map of {name}",
+        command=f"pyrometer map {name}",
+        contents={
+            "headline": {
+                "program": f"Map of {escape_controls(name)}",
+                "ending": f"{files}, {format_count(results.tree.lines.code, 'line')} of code",
+                "started": results.code.made_at,
+                "version": __version__,
+            },
+            "groups": [
+                {
+                    "title": "Map",
+                    "views": [
+                        {"key": one["key"], "title": one["title"], "count": one["count"], "empty": False}
+                        for one in views
+                    ],
+                }
+            ],
+        },
+        views=views,
+    )
+
+
+# The picture.
+
+
+def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Block:
+    parts = list(_pictured(results))
+    functions = _functions_by_part(results, heat)
+    hint = "Click a module to see what it holds" + ("" if heat is None else ", and where its time went") + "."
+    return {
+        "type": "codemap",
+        "name": name_of(name),
+        "hint": hint,
+        "functions": "most complex functions" if heat is None else "hot functions",
+        "columns": ["complexity", "lines", "where"] if heat is None else ["own", "%", "where"],
+        "pictures": {part.dotted: _picture(draw_system_map(results, part), part, heat) for part in parts},
+        "parts": {
+            part.dotted: {
+                "facts": [[label, value] for label, value in _facts(part, heat)],
+                "functions": functions.get(part.path, []),
+            }
+            for part in results.tree.walk()
+        },
+    }
+
+
+def _pictured(results: MapResults) -> Iterator[Part]:
+    """Those that are worth a look into: several parts in them; the largest, where there are very many."""
+    worth = [part for part in results.tree.walk() if not part.path or len(part.parts) > 1]
+    yield from sorted(worth, key=lambda part: (len(part.path), -part.lines.code))[:_MOST_PICTURES]
+
+
+def _picture(picture: SystemMap, part: Part, heat: MapHeat | None) -> Block:
+    shares = {
+        box.name: 0.0 if heat is None else heat.share(heat.parts.get((*part.path, box.name)))
+        for box in picture.boxes
+    }
+    highest = max(shares.values(), default=0.0)
+    return {
+        "width": round(picture.width),
+        "height": round(picture.height),
+        "boxes": [
+            {
+                "name": name_of(box.name),
+                "x": round(box.x, 1),
+                "y": round(box.y, 1),
+                "width": round(box.width, 1),
+                "height": round(box.height, 1),
+                "code": box.code,
+                "colour": color_of(shares[box.name] / highest) if highest else None,
+            }
+            for box in picture.boxes
+        ],
+        "edges": [[name_of(edge.importer), name_of(edge.imported), edge.weight] for edge in picture.edges],
+    }
+
+
+def _facts(part: Part, heat: MapHeat | None) -> Iterator[tuple[str, str]]:
+    yield "files", f"{part.file_count:,}"
+    kinds = {name: getattr(part.lines, name) for name in ("code", "comment", "docstring", "blank")}
+    yield "lines", ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    yield "functions, classes", f"{part.function_count:,}, {part.class_count:,}"
+    yield "complexity", f"{part.complexity:,}"
+    if heat is not None:
+        its = heat.parts.get(part.path) if part.path else None
+        if its is not None:
+            yield "CPU time", f"{format_share(heat.share(its))}, {format_duration(its.own_ns)} of its own"
+
+
+def _functions_by_part(results: MapResults, heat: MapHeat | None) -> dict[tuple[str, ...], list[list[str]]]:
+    """The functions to be shown with each part, as cells."""
+    owner = {file.path: part.path for part in results.tree.walk() for file in part.files}
+    found: dict[tuple[str, ...], list[list[str]]] = {}
+    for path, cells in _cells(results, heat):
+        part = owner[path]
+        for depth in range(len(part) + 1):
+            rows = found.setdefault(part[:depth], [])
+            if len(rows) < _MOST_FUNCTIONS:
+                rows.append(cells)
+    return found
+
+
+def _cells(results: MapResults, heat: MapHeat | None) -> Iterator[tuple[str, list[str]]]:
+    if heat is not None:
+        for one in (one for one in heat.functions if one.heat.own_ns):
+            yield (
+                one.place.file.path,
+                [
+                    name_of(one.place.function.name),
+                    format_duration(one.heat.own_ns),
+                    format_share(heat.share(one.heat)),
+                    name_of(_where(one.place)),
+                ],
+            )
+        return
+    for placed in functions_by(results.code.files, complexity=True, count=results.tree.function_count):
+        yield (
+            placed.file.path,
+            [
+                name_of(placed.function.name),
+                f"{placed.function.complexity:,}",
+                f"{placed.function.lines:,}",
+                name_of(_where(placed)),
+            ],
+        )
+
+
+def _where(placed: PlacedFunction) -> str:
+    return f"{placed.file.path}:{placed.function.line}"
+
+
+# Tables.
+
+
+def _modules_view(results: MapResults, heat: MapHeat | None) -> Block:
+    parts = [part for part in results.tree.walk() if part.path]
+    number = {part.path: index for index, part in enumerate(parts)}
+    its = [None if heat is None else heat.parts.get(part.path) for part in parts]
+    columns = [
+        *_heat_columns(heat, its),
+        GridColumn(heading="code", unit="count", values=[part.lines.code for part in parts]),
+        GridColumn(heading="lines", unit="count", values=[part.lines.total for part in parts]),
+        GridColumn(heading="comment", unit="count", values=[part.lines.comment for part in parts]),
+        GridColumn(heading="docstring", unit="count", values=[part.lines.docstring for part in parts]),
+        GridColumn(heading="files", unit="count", values=[part.file_count for part in parts]),
+        GridColumn(heading="functions", unit="count", values=[part.function_count for part in parts]),
+        GridColumn(heading="complexity", unit="count", values=[part.complexity for part in parts]),
+    ]
+    table = grid(
+        "modules",
+        heading="module",
+        names=[part.name for part in parts],
+        full_names=[part.dotted for part in parts],
+        parents=[number.get(part.path[:-1], -1) for part in parts],
+        columns=columns,
+        sort=0,
+        closed=True,
+    )
+    return view("modules", "Modules", (table,), count=len(parts))
+
+
+def _heat_columns(heat: MapHeat | None, its: Sequence[Heat | None]) -> list[GridColumn]:
+    if heat is None:
+        return []
+    return [
+        GridColumn(
+            heading="own", unit="duration", values=[None if one is None else one.own_ns for one in its]
+        ),
+        GridColumn(
+            heading="%",
+            unit="share",
+            values=[None if one is None else heat.share(one) for one in its],
+            bar=True,
+        ),
+        GridColumn(
+            heading="total", unit="duration", values=[None if one is None else one.total_ns for one in its]
+        ),
+        GridColumn(
+            heading="allocated",
+            unit="bytes",
+            values=[None if one is None else one.allocated_bytes for one in its],
+        ),
+    ]
+
+
+def _functions_view(results: MapResults, heat: MapHeat | None) -> Block:
+    every = functions_by(results.code.files, complexity=True, count=results.tree.function_count)
+    met: dict[tuple[str, int, str], HotFunction] = {}
+    if heat is not None:
+        met = {_key(one.place): one for one in heat.functions}
+    hot = [met.get(_key(one)) for one in every]
+    columns = [
+        *_heat_columns(heat, [None if one is None else one.heat for one in hot]),
+        GridColumn(heading="complexity", unit="count", values=[one.function.complexity for one in every]),
+        GridColumn(heading="lines", unit="count", values=[one.function.lines for one in every]),
+        GridColumn(heading="where", unit="text", values=[_where(one) for one in every], width=260),
+    ]
+    table = grid(
+        "functions", heading="function", names=[one.function.name for one in every], columns=columns, sort=0
+    )
+    return view("functions", "Functions", (table,), count=len(every))
+
+
+def _key(placed: PlacedFunction) -> tuple[str, int, str]:
+    return placed.file.path, placed.function.line, placed.function.name
+
+
+def _edges_view(results: MapResults) -> Block:
+    edges = results.imports.edges
+    table = grid(
+        "imports",
+        heading="module",
+        names=[edge.importer for edge in edges],
+        columns=[
+            GridColumn(heading="imports", unit="text", values=[edge.imported for edge in edges], width=280),
+            GridColumn(heading="statements", unit="count", values=[edge.weight for edge in edges]),
+            GridColumn(
+                heading="when",
+                unit="text",
+                values=[", ".join(sorted(edge.kinds)) for edge in edges],
+                width=140,
+            ),
+        ],
+        sort=1,
+    )
+    return view("imports", "Imports", (table,), count=len(edges))

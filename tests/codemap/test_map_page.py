@@ -1,0 +1,60 @@
+"""The page of a code map, as a browser shows it; ``opened`` fails for any complaint or request of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from pyrometer.analysis.codemap.heat import find_heat
+from pyrometer.report.codemap_html import render_map_html
+from tests.codemap.test_map_reports import results_of, run_of
+from tests.report.browsing import chromium, column, needs_chromium, opened
+from tests.sampled_runs import Seen
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+def test_every_view_is_there_with_and_without_a_run(browser: Browser, tmp_path: Path) -> None:
+    results = results_of(tmp_path)
+    heat = find_heat(results, run_of(tmp_path, Seen(stack="main;go;work", python=100)))
+    for html, count in ((render_map_html(results), 7), (render_map_html(results, heat), 8)):
+        with opened(browser, html, tmp_path) as page:
+            assert len(page.views()) == count
+            for key in page.views():
+                page.view(key)
+            assert "pack.high.a" in page.text("#view-imports")
+
+
+def test_a_module_that_is_clicked_shows_its_hot_functions_and_the_way_into_it(
+    browser: Browser, tmp_path: Path
+) -> None:
+    results = results_of(tmp_path)
+    run = run_of(tmp_path, Seen(stack="main;go;work", python=300), Seen(stack="main;go", python=100))
+    with opened(browser, render_map_html(results, find_heat(results, run)), tmp_path) as page:
+        page.page.locator(".map-box", has_text="low").click()
+        assert "75.0 %" in page.text(".map-about")
+        assert "low.py:3" in page.text(".map-about")
+        assert page.page.locator(".look-into").count() == 0
+        page.page.locator(".map-box", has_text="high").click()
+        assert "a.py:3" in page.text(".map-about")
+        page.page.locator(".look-into").click()
+        assert page.page.locator(".map-box").count() == 3
+        page.page.locator(".map-box", has_text="b").last.press("Enter")
+        assert page.text(".map-about").startswith("high.")
+        page.page.locator(".crumb").first.click()
+        assert page.page.locator(".map-box", has_text="low").count() == 1
+
+
+def test_tables_are_sorted_by_the_runs_time(browser: Browser, tmp_path: Path) -> None:
+    results = results_of(tmp_path)
+    run = run_of(tmp_path, Seen(stack="main;go", python=300), Seen(stack="main;work", python=100))
+    with opened(browser, render_map_html(results, find_heat(results, run)), tmp_path) as page:
+        page.view("functions")
+        assert column(page, "#view-functions", 1)[:2] == ["go", "work"]
