@@ -83,6 +83,34 @@ def save(
         _say(f"mind: {line}")
 
 
+@GROUP.command(context_settings={"allow_interspersed_args": False})
+def init(
+    package: Annotated[
+        str,
+        typer.Argument(metavar="PACKAGE", help="The package, or folder, that is mapped.", show_default=False),
+    ],
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- SCRIPT [ARGS]...",
+            help="The program that trains, or -m and a module.",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Where the pages go."),
+    ] = Path(),
+) -> None:
+    """Make a project's first baseline: inventory, dependency graph, system map, profile and report."""
+    from pyrometer.cli.baseline_init import init_baseline
+
+    words = program[1:] if program[:1] == ["--"] else program
+    for path in init_baseline(package, words, folder=current_folder(), pages=current_folder() / output):
+        _say(f"written: {path}")
+
+
 @GROUP.command("list")
 def list_baselines(*, as_json: _Json = False) -> None:
     """List the project's baselines."""

@@ -26,6 +26,7 @@ from pyrometer.report.screen import DEFAULT_WIDTH
 from pyrometer.units import format_count
 
 INVENTORY, DEPENDENCIES, SYSTEM_MAP = "module_inventory", "dependency_graph", "system_map"
+DEPENDENCIES_FILE = "module_dependencies.json"
 _NARROWEST = 40
 
 
@@ -132,7 +133,7 @@ def map_documents(report: MapReport) -> dict[str, str]:
         f"{SYSTEM_MAP}.md": _system_map_page(report),
         f"{SYSTEM_MAP}.svg": render_map_svg(report),
         f"{INVENTORY}.json": render_inventory_json(results),
-        "module_dependencies.json": render_dependencies_json(results),
+        DEPENDENCIES_FILE: render_dependencies_json(results),
         "code_map.json": render_map_json(results, report.heat),
         "code_map.html": render_map_html(results, report.heat),
     }
