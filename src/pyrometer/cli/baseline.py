@@ -83,7 +83,7 @@ def save(
         _say(f"mind: {line}")
 
 
-@GROUP.command(context_settings={"allow_interspersed_args": False})
+@GROUP.command()
 def init(
     package: Annotated[
         str,
