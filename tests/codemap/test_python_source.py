@@ -1,16 +1,30 @@
 """What a Python file holds, from its text."""
 
+import importlib
 import io
 import sys
 import sysconfig
 import textwrap
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from pyrometer.codemap.python_source import PythonFacts, absolute_name, read_python
 from pyrometer.record.code_map import ImportKind
+
+
+@pytest.fixture(scope="module")
+def agreement() -> Iterator[ModuleType]:
+    """The benchmark that compares all lines with their tokens."""
+    folder = str(Path(__file__).parents[2] / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module("map_agreement")
+    finally:
+        sys.path.remove(folder)
 
 
 def read(source: str, *, package: str = "pack.inner") -> PythonFacts:
@@ -91,51 +105,16 @@ class TestLines:
     def test_the_last_line_may_lack_its_end(self, source: str, total: int) -> None:
         assert read_python(source, package="").lines.total == total
 
-    def test_of_the_standard_library_each_line_is_what_its_tokens_say(self) -> None:
+    def test_of_the_standard_library_each_line_is_what_its_tokens_say(self, agreement: ModuleType) -> None:
         files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[::4]
         assert len(files) > 30
         for file in files:
             data = file.read_bytes()
             text = data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
             lines = read_python(text.replace("\r\n", "\n"), package="").lines
-            assert (lines.code, lines.comment, lines.docstring, lines.blank) == by_tokens(text), file
-
-
-def by_tokens(text: str) -> tuple[int, int, int, int]:
-    """The same by another way: a statement that is nothing but strings is documentation."""
-    code: set[int] = set()
-    comments: set[int] = set()
-    documentation: set[int] = set()
-    statement: list[tokenize.TokenInfo] = []
-    without_text = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-
-    def flush() -> None:
-        is_documentation = all(
-            one.type == tokenize.STRING
-            and not {"b", "f"} & set(one.string[: one.string.index(one.string[-1])].lower())
-            for one in statement
-        )
-        for one in statement:
-            (documentation if is_documentation else code).update(range(one.start[0], one.end[0] + 1))
-        statement.clear()
-
-    for one in tokenize.generate_tokens(io.StringIO(text).readline):
-        if one.type == tokenize.COMMENT:
-            comments.add(one.start[0])
-        elif one.type == tokenize.NEWLINE or (one.type == tokenize.OP and one.string == ";"):
-            flush()
-        elif one.type not in without_text:
-            statement.append(one)
-    lines = text.split("\n")[: -1 if text.endswith("\n") else None]
-    counted = {"code": 0, "comment": 0, "docstring": 0, "blank": 0}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            counted["blank"] += 1
-        elif number in code:
-            counted["code"] += 1
-        else:
-            counted["docstring" if number in documentation else "comment"] += 1
-    return counted["code"], counted["comment"], counted["docstring"], counted["blank"]
+            assert (lines.code, lines.comment, lines.docstring, lines.blank) == agreement.count_by_tokens(
+                text
+            ), file
 
 
 def complexity(source: str) -> dict[str, int]:

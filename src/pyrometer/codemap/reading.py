@@ -135,7 +135,7 @@ def read_file(root: Path, task: _Task) -> FileFacts | Skipped:
             path=task.path,
             language=task.language,
             bytes=len(data),
-            lines=_language(task.path).count(_with_plain_ends(data.decode("utf-8", "replace"))),
+            lines=_language(task.path).count(data.decode("utf-8", "replace").replace("\r\n", "\n")),
             is_generated=is_generated,
         )
     return _read_python(task, data, is_generated=is_generated)
@@ -184,6 +184,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _with_plain_ends(text: str) -> str:
+    """For Python a carriage return alone ends a line, too."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
