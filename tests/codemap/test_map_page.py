@@ -7,7 +7,10 @@ import pytest
 from playwright.sync_api import Browser
 
 from pyrometer.analysis.codemap.heat import find_heat
+from pyrometer.cli.map_linking import link_to_map
 from pyrometer.report.codemap_html import render_map_html
+from pyrometer.report.codemap_json import render_map_json
+from pyrometer.report.html_page import render_html
 from tests.codemap.test_map_reports import results_of, run_of
 from tests.report.browsing import chromium, column, needs_chromium, opened
 from tests.sampled_runs import Seen
@@ -58,3 +61,19 @@ def test_tables_are_sorted_by_the_runs_time(browser: Browser, tmp_path: Path) ->
     with opened(browser, render_map_html(results, find_heat(results, run)), tmp_path) as page:
         page.view("functions")
         assert column(page, "#view-functions", 1)[:2] == ["go", "work"]
+
+
+def test_a_hot_function_of_a_report_leads_to_its_place_on_the_map(browser: Browser, tmp_path: Path) -> None:
+    results = results_of(tmp_path)
+    run = run_of(tmp_path, Seen(stack="main;go;work", python=300))
+    (tmp_path / "map").mkdir()
+    (tmp_path / "map" / "code_map.json").write_text(render_map_json(results))
+    (tmp_path / "map" / "code_map.html").write_text(render_map_html(results))
+    links = link_to_map(run, tmp_path / "map", seen_from=tmp_path / "page.html")
+    with opened(browser, render_html(run, on_map=links), tmp_path) as page:
+        page.view("functions")
+        link = page.page.locator("#view-functions td a", has_text="low.py:3")
+        assert link.get_attribute("href") == "map/code_map.html#functions/low.py%3A3"
+    html = (tmp_path / "map" / "code_map.html").read_text()
+    with opened(browser, html, tmp_path, at="#functions/low.py%3A3") as page:
+        assert column(page, "#view-functions", 1) == ["work"]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pyrometer.cli.report_files import StackFiles
+from pyrometer.cli.report_files import StackFiles, beside
 from pyrometer.cli.report_formats import (
     DEFAULT_TOP,
     MADE_OF_SEVERAL,
@@ -132,6 +132,15 @@ def report(
             show_default=False,
         ),
     ] = None,
+    map_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="MAP.json",
+            help="On the page, link functions to their places on this code map, whose page is beside it.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show the report of a run, write it as a page, or write its figures for another tool."""
     if not run_paths:
@@ -159,6 +168,11 @@ def report(
         targets=load_targets(current_folder()),
         against=None if against is None else read_run(against),
     )
+    if map_file is not None:
+        from pyrometer.cli.map_linking import link_to_map
+
+        page = beside(run_paths[0], PAGE_NAME) if output is None else output
+        shown.map_links = link_to_map(runs[0], map_file, seen_from=page)
     for line in doubts_about_targets(shown):
         print(line, file=sys.stderr)
     make_reports(

@@ -15,6 +15,7 @@ from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report import Screen, render_json, render_markdown, render_terminal
 from pyrometer.report.levels import FILE_NAMES, Level
+from pyrometer.report.map_links import MapLinks
 
 DEFAULT_TOP = 20
 
@@ -107,6 +108,8 @@ class Shown:
     flamegraph: str | None = None
     """Where that picture is, as seen from the report; likewise ``roofline_file``."""
     roofline_file: str | None = None
+    map_links: MapLinks | None = None
+    """To a code map, for the page."""
 
     @cached_property
     def observed(self) -> Observed:
@@ -177,7 +180,7 @@ def _markdown(shown: Shown) -> str:
 def _html(shown: Shown) -> str:
     from pyrometer.report.html_page import render_html
 
-    return render_html(shown.observed, findings=shown.findings, targets=shown.judged)
+    return render_html(shown.observed, findings=shown.findings, targets=shown.judged, on_map=shown.map_links)
 
 
 def _json(shown: Shown) -> str:

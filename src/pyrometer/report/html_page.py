@@ -10,6 +10,7 @@ from pyrometer.analysis.observed import Observed, observe
 from pyrometer.analysis.targets import TargetResult
 from pyrometer.record.format import encode_run
 from pyrometer.record.run import Run
+from pyrometer.report.map_links import MapLinks
 from pyrometer.report.page_shell import Picture, fill_page
 from pyrometer.report.page_views.roofline import roofline_picture
 from pyrometer.report.page_views.views import build_contents, build_views
@@ -19,11 +20,15 @@ _GZIP = 31
 
 
 def render_html(
-    run: Run | Observed, *, findings: Findings | None = None, targets: Sequence[TargetResult] = ()
+    run: Run | Observed,
+    *,
+    findings: Findings | None = None,
+    targets: Sequence[TargetResult] = (),
+    on_map: MapLinks | None = None,
 ) -> str:
     """The page of a run; ``findings`` are found anew unless they are given."""
     observed = observe(run)
-    views = build_views(observed, find(observed) if findings is None else findings, targets)
+    views = build_views(observed, find(observed) if findings is None else findings, targets, on_map)
     return fill_page(
         subject=observed.run.program.name,
         command="pyrometer report RUN",

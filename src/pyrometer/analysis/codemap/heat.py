@@ -110,6 +110,19 @@ def find_heat(results: MapResults, run: Run) -> MapHeat | None:
     )
 
 
+def find_places(results: MapResults, run: Run) -> dict[tuple[str, int, str], str]:
+    """Where on the map each sampled function is, ``path:line``; by its file, first line and name there."""
+    if run.samples is None:
+        return {}
+    places = _PlacesOnMap(results, run)
+    found = {one: places.find(one) for one in run.samples.functions}
+    return {
+        (one.file, one.first_line, one.name): f"{place.file.path}:{place.function.line}"
+        for one, place in found.items()
+        if place is not None
+    }
+
+
 def _untouched(files: Iterable[FileFacts], met: Collection[str]) -> tuple[FileFacts, ...]:
     cold = [file for file in files if file.functions and file.path not in met]
     return tuple(sorted(cold, key=lambda file: (-file.lines.code, file.path)))

@@ -221,6 +221,8 @@ class Grid extends Rows {
   cell(column, row) {
     const value = column.values[row];
     const text = (column.texts && column.texts[row]) || write(value, column.unit);
+    const link = column.links && column.links[row];
+    if (link) return element("td", { title: text }, element("a", { href: link, text }));
     if (column.unit === "text") return element("td", { text, title: text });
     const cell = element("td", { class: value === null ? "figure unknown" : "figure", text });
     if (column.bar && value > 0) {

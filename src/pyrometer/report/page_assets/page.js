@@ -21,7 +21,8 @@ function fill(key) {
 }
 
 function show(address, { focus } = {}) {
-  const [key, rest] = address.split("/");
+  const [key, ...further] = address.split("/");
+  const rest = further.join("/");
   const chosen = sections.has(key) ? key : views[0].key;
   for (const [other, section] of sections) {
     section.hidden = other !== chosen;
@@ -37,8 +38,18 @@ function show(address, { focus } = {}) {
   if (target) {
     target.scrollIntoView({ block: "start" });
     target.focus({ preventScroll: true });
-  } else if (focus) tabs.get(chosen).focus();
+  } else if (rest && findRow(sections.get(chosen), rest)) return;
+  else if (focus) tabs.get(chosen).focus();
   tabs.get(chosen).scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+// An address may name what to look for in the first table of a view.
+function findRow(section, wanted) {
+  const field = section.querySelector("input[type=search]");
+  if (!field) return false;
+  field.value = wanted;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+  return true;
 }
 
 function address() {

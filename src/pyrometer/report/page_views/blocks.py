@@ -49,6 +49,8 @@ class GridColumn:
     """Whether a bar is drawn behind a share."""
     width: int | None = None
     """At least so many pixels, where its texts need more than its unit does."""
+    links: Sequence[str | None] | None = None
+    """Where a text leads to, as an address seen from the page."""
 
     def as_block(self) -> Block:
         """As the page reads it."""
@@ -62,6 +64,8 @@ class GridColumn:
             column["bar"] = True
         if self.width is not None:
             column["width"] = self.width
+        if self.links is not None:
+            column["links"] = list(self.links)
         return column
 
     @property

@@ -7,6 +7,7 @@ from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults, TimeSplit
 from pyrometer.analysis.sampled_functions import SampledFunction, SampledLine, Share
 from pyrometer.report import sample_wording
+from pyrometer.report.map_links import MapLinks
 from pyrometer.report.page_views.blocks import (
     Block,
     GridColumn,
@@ -27,8 +28,8 @@ _MOST_LINES = 2_000
 _NATIVE_NAMES = "The names of native functions were not asked for; --native and --deep record them."
 
 
-def build_functions_view(observed: Observed) -> Block:
-    """Where the CPU time goes, from functions down to lines."""
+def build_functions_view(observed: Observed, on_map: MapLinks | None = None) -> Block:
+    """Where the CPU time goes, from functions down to lines; with a map, also where on it a function is."""
     results = observed.samples
     title = "Functions"
     if results is None:
@@ -36,7 +37,7 @@ def build_functions_view(observed: Observed) -> Block:
     if not results.overall.parts.samples:
         return view("functions", title, [missing(sample_wording.NO_SAMPLES, command=SAMPLE_COMMAND)])
     blocks = [
-        _functions(results.functions, list(sample_wording.describe_shares(results))),
+        _functions(results.functions, list(sample_wording.describe_shares(results)), on_map),
         *_splits(results),
         *_paths(results),
         *_natives(results),
@@ -48,7 +49,7 @@ def build_functions_view(observed: Observed) -> Block:
     return view("functions", title, blocks, count=len(results.functions))
 
 
-def _functions(functions: Sequence[SampledFunction], notes: Sequence[str]) -> Block:
+def _functions(functions: Sequence[SampledFunction], notes: Sequence[str], on_map: MapLinks | None) -> Block:
     return grid(
         "functions",
         heading="function",
@@ -76,6 +77,7 @@ def _functions(functions: Sequence[SampledFunction], notes: Sequence[str]) -> Bl
                 unit="text",
                 values=[sample_wording.describe_notes(each, wordy=True) or None for each in functions],
             ),
+            *([] if on_map is None else [on_map.column(functions)]),
         ],
         sort=0,
         notes=notes,

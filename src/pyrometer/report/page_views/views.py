@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyrometer.analysis.findings.model import Findings
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.targets import TargetResult
+from pyrometer.report.map_links import MapLinks
 from pyrometer.report.page_views.blocks import Block
 from pyrometer.report.page_views.findings import build_findings_view
 from pyrometer.report.page_views.flame import build_flame_view
@@ -34,7 +35,10 @@ _GROUPS = (
 
 
 def build_views(
-    observed: Observed, findings: Findings, targets: Sequence[TargetResult] = ()
+    observed: Observed,
+    findings: Findings,
+    targets: Sequence[TargetResult] = (),
+    on_map: MapLinks | None = None,
 ) -> tuple[Block, ...]:
     """All that the page shows; views without data say what is missing."""
     views = (
@@ -47,7 +51,7 @@ def build_views(
         build_modules_view(observed),
         build_operators_view(observed),
         build_roofline_view(observed),
-        build_functions_view(observed),
+        build_functions_view(observed, on_map),
         build_flame_view(observed),
         build_scopes_view(observed),
         build_memory_view(observed),

@@ -1,0 +1,21 @@
+"""Links from the report of a run to a code map."""
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from pyrometer.analysis.codemap.heat import find_places
+from pyrometer.analysis.codemap.results import build_results
+from pyrometer.record.run import Run
+from pyrometer.report.map_links import MapLinks
+from pyrometer.store.map_files import read_map
+
+MAP_FILE = "code_map.json"
+
+
+def link_to_map(run: Run, map_file: Path, *, seen_from: Path) -> MapLinks:
+    """Where the run's functions are on the map in this file, or folder; its page lies beside it."""
+    file = map_file / MAP_FILE if map_file.is_dir() else map_file
+    folder = seen_from if seen_from.is_dir() else seen_from.parent
+    page = os.path.relpath(file.with_suffix(".html"), folder)
+    return MapLinks(places=find_places(build_results(read_map(file)), run), page=quote(page))
