@@ -76,4 +76,5 @@ def test_a_hot_function_of_a_report_leads_to_its_place_on_the_map(browser: Brows
         assert link.get_attribute("href") == "map/code_map.html#functions/low.py%3A3"
     html = (tmp_path / "map" / "code_map.html").read_text()
     with opened(browser, html, tmp_path, at="#functions/low.py%3A3") as page:
+        page.page.get_by_text("1 found").wait_for()
         assert column(page, "#view-functions", 1) == ["work"]
