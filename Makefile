@@ -27,7 +27,7 @@ INPUTS := pyproject.toml constraints.txt $(wildcard src/pyrometer/_native/*.c sr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check browser sanitize bench bench-run baseline-page pictures format clean
+.PHONY: help demo test test-all check browser sanitize bench bench-run baseline-page pictures map format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r target text; do \
@@ -81,6 +81,13 @@ pictures: $(INSTALLED) browser ## draw the pictures of the docs anew
 	$(BIN)/python docs/make_picture.py
 	$(BIN)/pyrometer run --deep --no-report -o build/picture.json examples/train_classifier.py
 	$(BIN)/python docs/make_page_pictures.py build/picture.json
+
+# Some of the tests, as a program that goes through most of the package.
+map: $(INSTALLED) ## map Pyrometer itself, with heat from its own tests, into docs/map-of-pyrometer
+	$(BIN)/pyrometer run --no-report -o build/tests.json -m pytest -q tests/analysis tests/codemap tests/report/test_golden.py
+	$(BIN)/pyrometer map src/pyrometer --heat build/tests.json -o build/map
+	mkdir -p docs/map-of-pyrometer
+	cp build/map/*.md build/map/*.svg docs/map-of-pyrometer/
 
 format: $(INSTALLED) ## rewrite the sources in the one format, and fix what ruff can
 	$(BIN)/ruff check --fix

@@ -13,6 +13,8 @@ from pyrometer.record.code_map import FileFacts, FunctionFacts
 from pyrometer.record.run import Run
 from pyrometer.record.samples import Function
 
+_OURSELVES = "pyrometer"
+"""In records of allocations, files of the profiler itself have no folder."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -175,6 +177,8 @@ class _PlacesOnMap:
         root = self.results.code.root.rstrip("/")
         for file in self.results.code.files:
             self._by_path[f"{root}/{file.path}"] = file
+            if self.results.code.package == _OURSELVES:
+                self._by_path[f"<{_OURSELVES}>/{file.path}"] = file
             if file.module is not None:
                 self._by_module.setdefault(file.module, file)
 
