@@ -20,6 +20,7 @@ from pyrometer.units import format_count
 
 DEFAULT_TOP = 15
 _LISTED = 5
+_NAMED = 10
 _KIND_WORDS = {
     ImportKind.CONDITIONAL: "conditional",
     ImportKind.LAZY: "lazy",
@@ -276,10 +277,20 @@ def _packages(results: MapResults, *, top: int | None) -> Section:
         Column(heading="declared", left=True),
     )
     standard = [one.import_name for one in packages.imported if one.is_standard_library]
-    told = [*_more(len(third_party) - len(shown), "package imported less")]
+    told = [
+        *_more(
+            len(third_party) - len(shown), "package that is imported less", "packages that are imported less"
+        )
+    ]
     told.append(f"Of Python's own: {format_count(len(standard), 'module')}.")
+    undeclared = [one.import_name for one in third_party if one.is_undeclared]
+    if undeclared and packages.has_declarations:
+        told.append(f"Imported, and declared nowhere: {_names(undeclared)}.")
+    if results.imports.without_source:
+        compiled = _names(results.imports.without_source)
+        told.append(f"Own modules without a source here, compiled or made later: {compiled}.")
     if packages.unused:
-        unused = ", ".join(f"{one.name} ({one.where})" for one in packages.unused)
+        unused = _names(f"{one.name} ({one.where})" for one in packages.unused)
         told.append(f"Declared, and imported nowhere here: {unused}.")
     return Section(
         title=f"Packages from elsewhere: {len(third_party)}",
@@ -316,8 +327,14 @@ def skipped_section(skipped: Sequence[Skipped], files: Iterable[FileFacts], *, t
     )
 
 
-def _more(left: int, what: str) -> list[str]:
-    return [f"{format_count(left, what)} not shown; --all shows all."] if left > 0 else []
+def _more(left: int, what: str, plural: str | None = None) -> list[str]:
+    return [f"{format_count(left, what, plural)} not shown; --all shows all."] if left > 0 else []
+
+
+def _names(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _NAMED:,} more" if len(every) > _NAMED else ""
+    return ", ".join(every[:_NAMED]) + more
 
 
 def _table(columns: tuple[Column, ...], rows: Iterable[Row], *, names: str) -> Table | Lines:
