@@ -1,5 +1,6 @@
 """What ``.gitignore`` files leave out."""
 
+import os
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -26,14 +27,14 @@ class Ignored:
         rules: Ignored | None = None
         for one in reversed(folders):
             rules = cls(one, rules)
-        if rules is None or (rules._around is not None and rules._around.has(folder, is_folder=True)):
+        if rules is None or (rules._around is not None and rules._around.has(str(folder), is_folder=True)):
             return cls(folder)
         return rules
 
-    def has(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether the path is left out; the nearest rule that says something of it decides."""
+    def has(self, path: str, *, is_folder: bool) -> bool:
+        """Whether a path below the folder is left out; the nearest rule that says something of it decides."""
         if self._rules is not None:
-            seen = path.relative_to(self._folder).as_posix() + ("/" if is_folder else "")
+            seen = os.path.relpath(path, self._folder) + ("/" if is_folder else "")
             decision = self._rules.check_file(seen).include
             if decision is not None:
                 return decision

@@ -1,7 +1,7 @@
 """What the files of a tree are imported as."""
 
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 _INIT = frozenset({"__init__.py", "__init__.pyi"})
 
@@ -16,7 +16,8 @@ class Layout:
 
     def __init__(self, root: Path, paths: Iterable[str]) -> None:
         self._above = _packages_above(root)
-        self._packages = {PurePosixPath(path).parent for path in paths if path.rpartition("/")[2] in _INIT}
+        places = (path.rpartition("/") for path in paths)
+        self._packages = {folder for folder, _, name in places if name in _INIT}
 
     @property
     def above(self) -> str | None:
@@ -25,28 +26,24 @@ class Layout:
 
     def module_of(self, path: str) -> str:
         """What a Python file is imported as."""
-        pure = PurePosixPath(path)
-        parts = [*pure.parts[self._begin(pure) : -1]]
-        if pure.name not in _INIT:
-            parts.append(pure.name.rsplit(".", 1)[0])
-        return ".".join([*self._above, *parts] if self._is_inside(pure) else parts) or pure.stem
+        *folders, name = path.split("/")
+        stem = name.rsplit(".", 1)[0]
+        parts = [*self._above, *folders[self._begin(folders) :]]
+        return ".".join(parts if name in _INIT else [*parts, stem]) or stem
 
     def package_of(self, path: str) -> str:
         """The package in which relative imports of a file are looked up."""
         module = self.module_of(path)
-        return module if PurePosixPath(path).name in _INIT else module.rpartition(".")[0]
+        return module if path.rpartition("/")[2] in _INIT else module.rpartition(".")[0]
 
-    def _is_inside(self, path: PurePosixPath) -> bool:
-        return bool(self._above) and self._begin(path) == 0
-
-    def _begin(self, path: PurePosixPath) -> int:
-        """From which of its folders on the path is a name."""
+    def _begin(self, folders: Sequence[str]) -> int:
+        """From which of its folders on a file's path is a name."""
         if self._above:
             return 0
-        for depth in range(len(path.parts) - 1):
-            if PurePosixPath(*path.parts[: depth + 1]) in self._packages:
+        for depth in range(len(folders)):
+            if "/".join(folders[: depth + 1]) in self._packages:
                 return depth
-        return 1 if path.parts[0] == "src" and len(path.parts) > 1 else 0
+        return 1 if folders[:1] == ["src"] else 0
 
 
 def _packages_above(root: Path) -> tuple[str, ...]:

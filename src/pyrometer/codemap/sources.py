@@ -46,19 +46,22 @@ def find_sources(root: Path, *, with_vendored: bool = False) -> Sources:
     if root.is_dir():
         _Walk(found, with_vendored=with_vendored).through(root, Ignored.at(root))
     else:
-        _Walk(found, with_vendored=True).add(root, root.stat())
+        _Walk(found, with_vendored=True).add(str(root), root.name, root.stat())
     found.files.sort(key=lambda one: one.path)
     found.skipped.sort(key=lambda one: one.path)
     return found
 
 
 class _Walk:
+    """Paths are texts here: of ten thousand files, objects for them would take most of the time."""
+
     def __init__(self, found: Sources, *, with_vendored: bool) -> None:
         self._found = found
+        self._root = f"{found.root}{os.sep}"
         self._with_vendored = with_vendored
 
     def through(self, folder: Path, ignored: Ignored) -> None:
-        left = [(folder, ignored)]
+        left = [(str(folder), ignored)]
         while left:
             here, rules = left.pop()
             try:
@@ -66,36 +69,35 @@ class _Walk:
             except OSError as error:
                 self._skip(here, f"cannot be read: {error.strerror}")
                 continue
-            left += ((inner, Ignored(inner, rules)) for inner in self._look_at(entries, rules))
+            left += ((inner, Ignored(Path(inner), rules)) for inner in self._look_at(entries, rules))
 
-    def _look_at(self, entries: list[os.DirEntry[str]], rules: Ignored) -> Iterator[Path]:
+    def _look_at(self, entries: list[os.DirEntry[str]], rules: Ignored) -> Iterator[str]:
         """Add the files of one folder; the folders in it that are to be looked into."""
         for entry in entries:
-            path = Path(entry.path)
             if entry.is_symlink():
                 if entry.is_dir() or language_of(entry.name) is not None:
-                    self._skip(path, "a link; what it leads to is read where it is")
+                    self._skip(entry.path, "a link; what it leads to is read where it is")
             elif entry.is_dir():
                 reason = self._why_not_into(entry, rules)
                 if reason is None:
-                    yield path
+                    yield entry.path
                 elif reason:
-                    self._skip(path, reason)
-            elif rules.has(path, is_folder=False):
+                    self._skip(entry.path, reason)
+            elif rules.has(entry.path, is_folder=False):
                 if language_of(entry.name) is not None:
-                    self._skip(path, "left out by .gitignore")
+                    self._skip(entry.path, "left out by .gitignore")
             elif entry.is_file():
-                self.add(path, entry.stat())
+                self.add(entry.path, entry.name, entry.stat())
 
     def _why_not_into(self, entry: os.DirEntry[str], rules: Ignored) -> str | None:
         """Why a folder is not looked into; None where it is, empty where that is not worth a word."""
-        name, path = entry.name, Path(entry.path)
+        name = entry.name
         if name in _NEVER or name.endswith((".egg-info", ".dist-info")):
             return ""
         reasons = (
-            ((path / "pyvenv.cfg").exists(), "a virtual environment"),
+            (Path(entry.path, "pyvenv.cfg").exists(), "a virtual environment"),
             (name in _OTHERS, _OTHERS.get(name)),
-            (rules.has(path, is_folder=True), "left out by .gitignore"),
+            (rules.has(entry.path, is_folder=True), "left out by .gitignore"),
             (name.startswith("."), "hidden"),
             (
                 name in _VENDORED and not self._with_vendored,
@@ -104,8 +106,8 @@ class _Walk:
         )
         return next((reason for holds, reason in reasons if holds), None)
 
-    def add(self, path: Path, status: os.stat_result) -> None:
-        language = language_of(path.name)
+    def add(self, path: str, name: str, status: os.stat_result) -> None:
+        language = language_of(name)
         if language is None:
             self._found.others += 1
         elif status.st_size > MAX_SOURCE_BYTES:
@@ -120,11 +122,11 @@ class _Walk:
                 )
             )
 
-    def _skip(self, path: Path, reason: str) -> None:
+    def _skip(self, path: str, reason: str) -> None:
         self._found.skipped.append(Skipped(path=self._shown(path), reason=reason))
 
-    def _shown(self, path: Path) -> str:
-        return path.relative_to(self._found.root).as_posix()
+    def _shown(self, path: str) -> str:
+        return path.removeprefix(self._root)
 
 
 def language_of(name: str) -> str | None:

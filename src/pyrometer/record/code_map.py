@@ -40,7 +40,12 @@ class LineCounts(Value, frozen=True, kw_only=True):
 
     def __add__(self, other: "LineCounts") -> "LineCounts":
         return LineCounts(
-            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+            total=self.total + other.total,
+            code=self.code + other.code,
+            comment=self.comment + other.comment,
+            docstring=self.docstring + other.docstring,
+            blank=self.blank + other.blank,
+            in_strings=self.in_strings + other.in_strings,
         )
 
 
