@@ -65,7 +65,7 @@ def main() -> int:
         agreed &= _cloc_agrees(name, code)
     for name in options.packages:
         code, _ = make_map(roots[name].resolve(), project=roots[name], with_vendored=True)
-        agreed &= _edges_agree(name, code)
+        agreed &= edges_agree(name, code)
         agreed &= _run_time_agrees(name, code, options.sampled // len(options.packages) + 1)
     print("PASS" if agreed else "FAIL")
     return 0 if agreed else 1
@@ -204,7 +204,8 @@ def _by_cloc(code: CodeMap) -> Iterator[tuple[str, int, int, int]]:
 # Imports.
 
 
-def _edges_agree(name: str, code: CodeMap) -> bool:
+def edges_agree(name: str, code: CodeMap) -> bool:
+    """Whether the edges of a package are those that grimp finds."""
     graph = grimp.build_graph(name, cache_dir=None)
     theirs = {
         (module, imported)

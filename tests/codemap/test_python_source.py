@@ -1,12 +1,10 @@
 """What a Python file holds, from its text."""
 
-import importlib
 import io
 import sys
 import sysconfig
 import textwrap
 import tokenize
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,17 +12,6 @@ import pytest
 
 from pyrometer.codemap.python_source import PythonFacts, absolute_name, read_python
 from pyrometer.record.code_map import ImportKind
-
-
-@pytest.fixture(scope="module")
-def agreement() -> Iterator[ModuleType]:
-    """The benchmark that compares all lines with their tokens."""
-    folder = str(Path(__file__).parents[2] / "benchmarks")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module("map_agreement")
-    finally:
-        sys.path.remove(folder)
 
 
 def read(source: str, *, package: str = "pack.inner") -> PythonFacts:
