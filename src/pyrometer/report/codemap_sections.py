@@ -176,7 +176,7 @@ def _parts_and_layers(results: MapResults) -> Section:
     title = f"Dependencies: {format_count(len(level.edges), 'edge')} between modules"
     if not rows:
         return Section(title=title, blocks=(Lines(lines=("No module imports another one.",)),))
-    note = "A layer imports only lower ones, but for those of a circle, which share theirs."
+    note = "A layer imports only lower ones, but for the edges that make circles."
     return Section(title=title, blocks=(_table(columns, rows, names="module"), *notes((note,))))
 
 

@@ -47,10 +47,14 @@ def find_cycles(edges: Iterable[Edge]) -> tuple[Cycle, ...]:
 
 
 def find_layers(names: Collection[str], edges: Iterable[Edge]) -> tuple[tuple[str, ...], ...]:
-    """The parts in layers, the lowest first: each imports only parts of lower ones, or of its own circle."""
-    graph = {name: set[str]() for name in names} | _graph(
-        {(one.importer, one.imported): one for one in edges}
-    )
+    """The parts in layers, the lowest first: each imports only parts of lower ones.
+
+    Of circles, the edges that cut them are left out: they lead upwards.
+    """
+    known = {(one.importer, one.imported): one for one in edges}
+    against = {(edge.importer, edge.imported) for cycle in find_cycles(known.values()) for edge in cycle.cut}
+    kept = {pair: edge for pair, edge in known.items() if pair not in against}
+    graph = {name: set[str]() for name in names} | _graph(kept)
     level: dict[str, int] = {}
     # Those that others need come first.
     for members in _strongly_connected(graph):

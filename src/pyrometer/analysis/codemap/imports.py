@@ -131,21 +131,35 @@ OWN_FILE = "__init__"
 """The name of a package's own file among the parts of the package."""
 
 
-def edges_between_parts(edges: Iterable[Edge], code: CodeMap, *, inside: Path = ()) -> tuple[Edge, ...]:
-    """The same between the parts directly below one, or below the root; what stays in one is left out."""
-    grouped: dict[tuple[str, str], list[ImportSite]] = {}
+def edges_of_parts(edges: Iterable[Edge], code: CodeMap) -> dict[Path, tuple[Edge, ...]]:
+    """For each part that has any, and the root, the edges between the parts directly in it."""
+    grouped: dict[Path, dict[tuple[str, str], list[ImportSite]]] = {(): {}}
+    paths: dict[str, Path] = {}
     for edge in edges:
-        paths = [module_path(module, code) for module in (edge.importer, edge.imported)]
-        if all(path[: len(inside)] == inside for path in paths):
-            importer, imported = (
-                path[len(inside)] if len(path) > len(inside) else OWN_FILE for path in paths
-            )
-            if importer != imported:
-                grouped.setdefault((importer, imported), []).extend(edge.sites)
-    return tuple(
-        Edge(importer=importer, imported=imported, sites=tuple(sites))
-        for (importer, imported), sites in sorted(grouped.items())
-    )
+        for module in (edge.importer, edge.imported):
+            if module not in paths:
+                paths[module] = module_path(module, code)
+        importer, imported = paths[edge.importer], paths[edge.imported]
+        inside = _common(importer, imported)
+        names = tuple(
+            path[len(inside)] if len(path) > len(inside) else OWN_FILE for path in (importer, imported)
+        )
+        grouped.setdefault(inside, {}).setdefault((names[0], names[1]), []).extend(edge.sites)
+    return {
+        inside: tuple(
+            Edge(importer=importer, imported=imported, sites=tuple(sites))
+            for (importer, imported), sites in sorted(found.items())
+        )
+        for inside, found in grouped.items()
+    }
+
+
+def _common(one: Path, other: Path) -> Path:
+    """The innermost part that both are in."""
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return one[:length]
 
 
 def of_kinds(edges: Iterable[Edge], kinds: Collection[ImportKind]) -> Iterator[Edge]:

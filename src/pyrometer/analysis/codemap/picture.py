@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyrometer.analysis.codemap.imports import OWN_FILE, Edge, edges_between_parts
+from pyrometer.analysis.codemap.imports import OWN_FILE, Edge
 from pyrometer.analysis.codemap.inventory import Part
 from pyrometer.analysis.codemap.results import Level, MapResults, level_of
 
@@ -69,7 +69,7 @@ def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
     }
     if whole.files and whole.path:
         sizes[OWN_FILE] = _Size(code=sum(file.lines.code for file in whole.files), files=len(whole.files))
-    edges = edges_between_parts(results.imports.edges, results.code, inside=whole.path)
+    edges = results.edges.get(whole.path, ())
     level, sizes, together = _grouped(level_of(tuple(sizes), edges), sizes)
     drawn = sorted(level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
     boxes, height = _placed(level, sizes)

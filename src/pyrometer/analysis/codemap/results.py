@@ -1,7 +1,7 @@
 """All that a map says, worked out once."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.codemap.cycles import Cycle, find_cycles, find_layers
@@ -10,11 +10,11 @@ from pyrometer.analysis.codemap.imports import (
     RUNNING,
     Edge,
     Imports,
-    edges_between_parts,
+    edges_of_parts,
     find_imports,
     of_kinds,
 )
-from pyrometer.analysis.codemap.inventory import Part, build_tree
+from pyrometer.analysis.codemap.inventory import Part, Path, build_tree
 from pyrometer.analysis.codemap.packages import Packages, find_packages
 from pyrometer.record.code_map import CodeMap
 
@@ -47,6 +47,8 @@ class MapResults:
     code: CodeMap
     tree: Part
     imports: Imports
+    edges: Mapping[Path, tuple[Edge, ...]]
+    """In each part, those between the parts directly in it."""
     top: Level
     """The parts directly below the root."""
     modules: Level
@@ -59,12 +61,14 @@ def build_results(code: CodeMap) -> MapResults:
     """Everything from a map."""
     tree = build_tree(code)
     imports = find_imports(code)
+    edges = edges_of_parts(imports.edges, code)
     modules = sorted({edge.importer for edge in imports.edges} | _modules(code))
     return MapResults(
         code=code,
         tree=tree,
         imports=imports,
-        top=level_of(tuple(tree.parts), edges_between_parts(imports.edges, code)),
+        edges=edges,
+        top=level_of(tuple(tree.parts), edges[()]),
         modules=level_of(tuple(modules), imports.edges),
         cycles=find_cycles(of_kinds(imports.edges, ON_IMPORT)),
         packages=find_packages(code, imports),
