@@ -15,7 +15,10 @@ OTHERS = "(others)"
 WIDTH = 1_000.0
 _MARGIN = 20.0
 _GAP = 18.0
-_ROW_GAP = 64.0
+_WIDEST_GAP = 90.0
+_ROW_GAPS = (26.0, 64.0)
+"""The more layers there are, the nearer they are to each other."""
+_USUAL_HEIGHT = 860.0
 _LEAST = (92.0, 36.0)
 _LARGEST = (230.0, 92.0)
 _SWEEPS = 4
@@ -112,9 +115,13 @@ def _placed(level: Level, sizes: Mapping[str, _Size]) -> tuple[tuple[Box, ...], 
     layer_of = {name: number for number, layer in enumerate(level.layers, start=1) for name in layer}
     boxes: list[Box] = []
     y = _MARGIN
-    for row in rows:
-        for line in _lines(row, extents):
-            x = (WIDTH - sum(extents[name][0] for name in line) - _GAP * (len(line) - 1)) / 2
+    lines_of_rows = [_lines(row, extents) for row in rows]
+    row_gap = _row_gap(lines_of_rows, extents)
+    for lines in lines_of_rows:
+        for line in lines:
+            taken = sum(extents[name][0] for name in line)
+            gap = min(max((WIDTH - 2 * _MARGIN - taken) / (len(line) + 1), _GAP), _WIDEST_GAP)
+            x = (WIDTH - taken - gap * (len(line) - 1)) / 2
             tallest = max(extents[name][1] for name in line)
             for name in line:
                 width, height = extents[name]
@@ -130,10 +137,16 @@ def _placed(level: Level, sizes: Mapping[str, _Size]) -> tuple[tuple[Box, ...], 
                         layer=layer_of.get(name),
                     )
                 )
-                x += width + _GAP
+                x += width + gap
             y += tallest + _GAP
-        y += _ROW_GAP - _GAP
-    return tuple(boxes), max(y - _ROW_GAP + _MARGIN, 2 * _MARGIN)
+        y += row_gap - _GAP
+    return tuple(boxes), max(y - row_gap + _MARGIN, 2 * _MARGIN)
+
+
+def _row_gap(rows: Sequence[Sequence[Sequence[str]]], extents: Mapping[str, tuple[float, float]]) -> float:
+    taken = sum(max(extents[name][1] for name in line) + _GAP for lines in rows for line in lines)
+    least, most = _ROW_GAPS
+    return min(max((_USUAL_HEIGHT - taken) / max(len(rows), 1), least), most)
 
 
 def _extent(code: int, largest: int) -> tuple[float, float]:
