@@ -46,7 +46,7 @@ def draw_map_svg(
             f'<rect class="back" width="{picture.width:.0f}" height="{height:.0f}"/>',
             *_edges(picture),
             *_boxes(picture, colors or {}, said),
-            f'<text class="legend" x="20" y="{height - 12:.0f}">{_text(_legend(picture))}</text>',
+            f'<text class="legend" x="20" y="{height - 12:.0f}">{_text(_legend(picture, is_heated=bool(colors)))}</text>',
             "</svg>",
         )
     )
@@ -114,8 +114,10 @@ def _told(edge: Edge) -> str:
     return f"{edge.importer} imports {edge.imported}: {format_count(edge.weight, 'statement')}"
 
 
-def _legend(picture: SystemMap) -> str:
+def _legend(picture: SystemMap, *, is_heated: bool) -> str:
     parts = ["A box is a module, by its lines of code", "a line goes down to what is imported"]
+    if is_heated:
+        parts.append("the warmer, the more CPU time of its own")
     if picture.all_edges > len(picture.edges):
         parts.append(f"the {len(picture.edges)} heaviest of {picture.all_edges} edges")
     if picture.together:
