@@ -38,6 +38,7 @@ def draw_map_svg(
     """The picture; ``colors`` are those of boxes by their names, ``said`` what else is told of one."""
     height = picture.height + _LEGEND_HEIGHT
     extent = f"{picture.width:.0f} {height:.0f}"
+    legend = _legend(picture, is_heated=bool(colors))
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {extent}" role="img">',
@@ -46,7 +47,7 @@ def draw_map_svg(
             f'<rect class="back" width="{picture.width:.0f}" height="{height:.0f}"/>',
             *_edges(picture),
             *_boxes(picture, colors or {}, said),
-            f'<text class="legend" x="20" y="{height - 12:.0f}">{_text(_legend(picture, is_heated=bool(colors)))}</text>',
+            f'<text class="legend" x="20" y="{height - 12:.0f}">{_text(legend)}</text>',
             "</svg>",
         )
     )
