@@ -106,3 +106,19 @@ def test_what_cannot_be_mapped_is_said_before_the_program_runs(project: Path) ->
     assert done.returncode == 2
     assert "nowhere" in done.stderr
     assert done.stdout == ""
+
+
+def test_a_program_without_steps_has_a_report_too(project: Path) -> None:
+    (project / "plain.py").write_text("print(sum(range(1000)))\n")
+    done = init(project, "plain.py")
+    assert done.returncode == 0, done.stderr
+    assert files_in(project) == MADE
+
+
+def test_figures_that_are_somebodys_own_are_not_written_over(project: Path) -> None:
+    (project / "benchmarks").mkdir()
+    (project / "benchmarks" / "module_inventory.json").write_text('{"mine": 1}')
+    done = init(project, "train.py")
+    assert done.returncode == 2
+    assert "trained" not in done.stdout
+    assert (project / "benchmarks" / "module_inventory.json").read_text() == '{"mine": 1}'

@@ -126,13 +126,19 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
         (["-o", "x.png"], "does not say which format it is"),
         (["--top", "3", "--all"], "leave one of them out"),
         (["--heat", "nowhere.json"], "there is no such file"),
-        (["empty"], "there are no sources in"),
+        (["-o", "pyproject.toml"], "does not say which format it is"),
+        (["-o", "notes.md"], "notes.md exists and is no such map"),
+        (["--check", "--all"], "leave the other options out"),
+        (["only-vendored"], "only-vendored; vendor: code of others"),
+        (["empty"], "there are no sources to be read in"),
     ],
 )
 def test_a_mistake_is_one_line(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     (project / "empty").mkdir()
+    (project / "notes.md").write_text("# My notes\n")
+    (project / "only-vendored" / "vendor").mkdir(parents=True)
     assert run_command(["map", *arguments]) == 2
     assert said in capsys.readouterr().err
 

@@ -51,6 +51,50 @@ def test_scripts_find_their_neighbours_and_packages_do_not(tmp_path: Path) -> No
     assert list(find_imports(map_of(tmp_path, {})).externals) == ["b"]
 
 
+def test_in_a_namespace_package_plain_names_are_not_the_neighbours(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/util/other.py": "import logging\nimport pack.util\nfrom pack import util\n",
+        "pack/util/logging.py": "import types\n",
+        "pack/util/types.py": "",
+    }
+    assert edges(files, tmp_path) == {("pack.util.other", "pack")}
+    found = find_imports(map_of(tmp_path, {}))
+    assert list(found.externals) == ["logging", "types"]
+    assert found.without_source == {}
+
+
+def test_relative_imports_of_scripts_lead_to_their_neighbours(tmp_path: Path) -> None:
+    files = {"main.py": "from . import sib\nfrom .sib import x\nfrom .. import above\n", "sib.py": ""}
+    assert edges(files, tmp_path) == {("main", "sib")}
+    assert list(find_imports(map_of(tmp_path, {})).without_source) == [".."]
+
+
+def test_a_project_whose_root_is_a_package_is_run_from_there(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "main.py": "import helper\nimport nodes.util\n",
+        "helper.py": "",
+        "nodes/util.py": "",
+    }
+    name = tmp_path.name
+    assert edges(files, tmp_path) == {
+        (f"{name}.main", f"{name}.helper"),
+        (f"{name}.main", f"{name}.nodes.util"),
+    }
+
+
+def test_both_files_of_one_name_are_looked_at(tmp_path: Path) -> None:
+    notebook = '{"cells": [{"cell_type": "code", "source": "import yaml"}]}'
+    code = map_of(tmp_path, {"dup.py": "import requests\n", "dup.ipynb": notebook})
+    assert list(find_imports(code).externals) == ["requests", "yaml"]
+
+
+def test_names_of_one_statement_are_one_import_from_elsewhere_too(tmp_path: Path) -> None:
+    found = find_imports(map_of(tmp_path, {"a.py": "from numpy import array, zeros, ones\n"}))
+    assert len(found.externals["numpy"]) == 1
+
+
 def test_a_stub_stands_for_a_module_only_where_there_is_no_other(tmp_path: Path) -> None:
     code = map_of(tmp_path, {"pack/__init__.py": "", "pack/a.py": "", "pack/a.pyi": "", "pack/fast.pyi": ""})
     assert {name: file.path for name, file in modules_of(code.files).items()} == {
@@ -69,8 +113,8 @@ def test_statements_are_counted_once_whatever_they_take(tmp_path: Path) -> None:
     (edge,) = find_imports(map_of(tmp_path, files)).edges
     assert edge.weight == 2
     assert edge.sites == (
-        ImportSite(path="pack/a.py", line=1, kind=ImportKind.ALWAYS),
-        ImportSite(path="pack/a.py", line=3, kind=ImportKind.LAZY),
+        ImportSite(path="pack/a.py", line=1, kind=ImportKind.ALWAYS, name="pack.b"),
+        ImportSite(path="pack/a.py", line=3, kind=ImportKind.LAZY, name="pack.b"),
     )
 
 
@@ -100,7 +144,8 @@ def test_edges_are_those_that_grimp_finds(package: str, tmp_path: Path, agreemen
 
 def edge(importer: str, imported: str, weight: int = 1) -> Edge:
     sites = tuple(
-        ImportSite(path=f"{importer}.py", line=line, kind=ImportKind.ALWAYS) for line in range(weight)
+        ImportSite(path=f"{importer}.py", line=line, kind=ImportKind.ALWAYS, name=imported)
+        for line in range(weight)
     )
     return Edge(importer=importer, imported=imported, sites=sites)
 

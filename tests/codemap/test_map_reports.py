@@ -145,6 +145,33 @@ class TestHeat:
         assert heat is not None
         assert list(heat.files) == ["low.py"]
 
+    def test_a_packages_heat_is_that_of_its_own_file_and_of_all_below(self, tmp_path: Path) -> None:
+        files = {**FILES, "pack/high/__init__.py": "def own():\n    pass\n"}
+        results = results_of(tmp_path, files)
+        run = run_of(tmp_path, Seen(stack="main;go", python=300), Seen(stack="main;own", python=100))
+        assert run.samples is not None
+        functions = tuple(
+            Function("own", str(tmp_path / "pack" / "high" / "__init__.py"), 1) if one.name == "own" else one
+            for one in run.samples.functions
+        )
+        run = msgspec.structs.replace(run, samples=msgspec.structs.replace(run.samples, functions=functions))
+        heat = find_heat(results, run)
+        assert heat is not None
+        assert {path: its.own_ns // 10**6 for path, its in heat.parts.items()} == {
+            ("high",): 400,
+            ("high", "a"): 300,
+        }
+
+    def test_pythons_own_module_of_the_same_name_heats_nothing(self, tmp_path: Path) -> None:
+        files = {
+            "pack/__init__.py": "",
+            "pack/threading.py": "class Condition:\n    def wait(self):\n        pass\n",
+        }
+        results = build_results(map_of(tmp_path, files))
+        heat = find_heat(results, run_of(tmp_path, Seen(stack="main;Condition.wait", python=100)))
+        assert heat is not None
+        assert heat.files == {}
+
     def test_without_samples_there_is_none(self, tmp_path: Path) -> None:
         run = msgspec.structs.replace(simple_run(), samples=None)
         assert find_heat(results_of(tmp_path), run) is None
@@ -185,8 +212,15 @@ class TestRules:
         assert self.broken(tmp_path, max_complexity=3) == ["high/a.py:3: go: a complexity of 4"]
 
     def test_names_that_no_module_has_are_told(self, tmp_path: Path) -> None:
-        rules = parse_rules({"forbidden": ["high -> nowhere", "low -> os"]}, where="here")
+        # That nobody imports what is forbidden is the aim.
+        rules = parse_rules({"forbidden": ["nowhere -> low", "low -> torch"]}, where="here")
         assert unknown_names(results_of(tmp_path), rules) == ["nowhere"]
+
+    def test_modules_of_packages_from_elsewhere_are_told_apart(self, tmp_path: Path) -> None:
+        files = {**FILES, "pack/low.py": "import concurrent.futures\nfrom concurrent import x\n"}
+        rules = parse_rules({"forbidden": ["low -> concurrent.futures"]}, where="here")
+        broken = check_structure(results_of(tmp_path, files), rules)
+        assert [one.where for one in broken] == ["low.py:1"]
 
     @pytest.mark.parametrize(
         ("table", "said"),
@@ -227,11 +261,29 @@ def test_two_maps_tell_what_grew_and_what_is_new(tmp_path: Path) -> None:
     ]
     assert [(one.name, one.before, one.after) for one in comparison.functions] == [("work", 1, 2)]
     assert [cycle.members for cycle in comparison.new_cycles] == [("pack.low", "pack.new")]
+    assert {one.name: one.grown for one in comparison.files} == {"high.b": -4, "low": 1, "new": 1}
     assert comparison.new_packages == ("rich",)
     text = render_map_comparison_terminal(comparison)
     assert "low → new" in text
     assert "new circle: pack.low → pack.new → pack.low" in text
     assert "low → new" in render_map_comparison_markdown(comparison)
+
+
+def test_a_circle_that_grew_is_neither_new_nor_gone(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/a.py": "import pack.b\n",
+        "pack/b.py": "import pack.a\n",
+        "pack/c.py": "",
+    }
+    before = results_of(tmp_path / "1", files)
+    after = results_of(
+        tmp_path / "2", {**files, "pack/b.py": "import pack.a, pack.c\n", "pack/c.py": "import pack.a\n"}
+    )
+    comparison = compare_maps(before, after)
+    assert comparison.new_cycles == comparison.gone_cycles == ()
+    assert [(come, gone) for _, come, gone in comparison.changed_cycles] == [(("pack.c",), ())]
+    assert "circle of pack.a, now with pack.c" in render_map_comparison_terminal(comparison)
 
 
 def overlap(one: Box, other: Box) -> bool:

@@ -243,16 +243,39 @@ def test_imports_are_told_apart_by_when_they_are_carried_out() -> None:
         ("x", 1, "pack.inner", "pack.inner.x"),
         ("x", 2, "pack.inner", "pack.x"),
         (None, 2, "pack.inner", "pack"),
-        ("x", 3, "pack.inner", None),
-        ("x", 1, "", None),
+        ("x", 3, "pack.inner", "...x"),
+        ("x", 1, "", "x"),
+        (None, 1, "", ""),
     ],
 )
-def test_relative_imports(module: str | None, level: int, package: str, absolute: str | None) -> None:
+def test_relative_imports(module: str | None, level: int, package: str, absolute: str) -> None:
     assert absolute_name(module, level, package=package) == absolute
 
 
-def test_an_import_from_above_everything_is_none() -> None:
-    assert imports("from .... import x") == []
+def test_an_import_from_above_everything_stays_as_it_is() -> None:
+    assert imports("from .... import x") == [("....", "x", "always")]
+
+
+def test_type_checking_may_be_asked_for_in_other_ways() -> None:
+    source = """
+    if not TYPE_CHECKING:
+        import here
+    else:
+        import for_types
+    if TYPE_CHECKING and sys.version_info > (3, 12):
+        import newer
+    else:
+        import other
+    if TYPE_CHECKING or X:
+        import perhaps
+    """
+    assert [one[::2] for one in imports(source)] == [
+        ("here", "always"),
+        ("for_types", "typing"),
+        ("newer", "typing"),
+        ("other", "conditional"),
+        ("perhaps", "conditional"),
+    ]
 
 
 def test_several_names_of_one_statement_are_told_one_by_one() -> None:

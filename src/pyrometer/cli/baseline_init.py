@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pyrometer.errors import UsageError
 from pyrometer.experiment.errors import PROGRAM_FAILED
 from pyrometer.experiment.sides import command_in
 from pyrometer.record.run import Run
+from pyrometer.report import render_markdown
 from pyrometer.report.baseline_file import render_baseline
 from pyrometer.report.baseline_page import render_baseline_page
 from pyrometer.report.codemap_documents import (
@@ -32,38 +33,61 @@ from pyrometer.store.run_files import read_run, reason_of, replace_whole
 
 NAME = "baseline"
 REPORT = "profiling_report.md"
-_TITLES = {
-    REPORT: "# Baseline of",
+_FIGURES = (f"{INVENTORY}.json", DEPENDENCIES_FILE)
+_PICTURE = f"{SYSTEM_MAP}.svg"
+_PAGES = {
+    REPORT: "# ",
     f"{INVENTORY}.md": "# Module inventory of",
     f"{DEPENDENCIES}.md": "# Dependency graph of",
     f"{SYSTEM_MAP}.md": "# System map of",
+    _PICTURE: "<title>System map of",
 }
-"""By which a file is known to be one of these, and may be written over."""
-_FIGURES = (f"{INVENTORY}.json", DEPENDENCIES_FILE)
+_FORMATS = {_FIGURES[0]: "pyrometer-inventory", _FIGURES[1]: "pyrometer-dependencies"}
+"""By what a file that is there is known to be one of these, and may be written over."""
 
 
 def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Path) -> list[Path]:
     """Map the package, profile the program, and write all documents; the files there are now.
 
-    Whatever can be wrong is said before the program runs.
+    Whatever can be wrong is said before the program runs, and nothing is written before all is made.
     """
     root = find_root(package, folder)
-    command_in(words)
-    for name, title in _TITLES.items():
-        if (pages / name).exists():
-            check_writable("a page", pages / name, endings=(".md",), begins=title)
-    run = _profiled(words, folder)
-    results = read_results(root)
-    documents = map_documents(MapReport(results=results, heat=find_heat(results, run)))
     figures = project_folder(folder) / BASELINES_FOLDER_NAME
-    written = [_save(run, folder)]
-    written += [_write(figures / name, documents[name]) for name in _FIGURES]
-    written.append(_write(pages / REPORT, render_baseline_page([run])))
-    written += [
-        _write(pages / name, documents[name])
-        for name in (f"{INVENTORY}.md", f"{DEPENDENCIES}.md", f"{SYSTEM_MAP}.md", f"{SYSTEM_MAP}.svg")
+    _check(words, folder, {pages / name: mark for name, mark in _PAGES.items()})
+    _check(words, folder, {figures / name: mark for name, mark in _FORMATS.items()})
+    known = read_baseline(baseline_path(NAME, folder=folder))
+    results = read_results(root)
+    run = _profiled(words, folder)
+    documents = map_documents(MapReport(results=results, heat=find_heat(results, run)))
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    baseline = render_baseline(save_runs(known, [run], name=NAME, saved_at=now, force=False))
+    report = _report(run)
+    path = baseline_path(NAME, folder=folder)
+    write_baseline(baseline, path)
+    return [
+        path,
+        *(_write(figures / name, documents[name]) for name in _FIGURES),
+        _write(pages / REPORT, report),
+        *(_write(pages / name, documents[name]) for name in _PAGES if name != REPORT),
     ]
-    return written
+
+
+def _check(words: Sequence[str], folder: Path, files: Mapping[Path, str]) -> None:
+    command = command_in(words)
+    if command.script is not None and not (folder / command.script).is_file():
+        raise UsageError(f"there is no script {command.script!r}; name one behind --, or -m and a module")
+    for path, mark in files.items():
+        if path.parent.exists() and not path.parent.is_dir():
+            raise UsageError(f"{path.parent} is no folder; name another one with -o")
+        if path.exists():
+            check_writable("a document", path, endings=(path.suffix,), begins=mark)
+
+
+def _report(run: Run) -> str:
+    """The page of a baseline; of a program without steps the usual report."""
+    if run.torch is not None and any(group.steps for group in run.torch.groups):
+        return render_baseline_page([run])
+    return render_markdown(run)
 
 
 def _profiled(words: Sequence[str], folder: Path) -> Run:
@@ -81,15 +105,6 @@ class InitFailedError(UsageError):
     """The program that was to be the baseline failed."""
 
     exit_code = PROGRAM_FAILED
-
-
-def _save(run: Run, folder: Path) -> Path:
-    path = baseline_path(NAME, folder=folder)
-    now = datetime.now().astimezone().isoformat(timespec="seconds")
-    write_baseline(
-        render_baseline(save_runs(read_baseline(path), [run], name=NAME, saved_at=now, force=False)), path
-    )
-    return path
 
 
 def _write(path: Path, text: str) -> Path:

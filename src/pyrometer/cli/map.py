@@ -31,6 +31,7 @@ from pyrometer.store.settings import load_structure_rules
 from pyrometer.units import format_count
 
 BROKEN = 1
+_REASONS = 3
 _ENDINGS = {
     ".md": MapFormat.MARKDOWN,
     ".json": MapFormat.JSON,
@@ -41,6 +42,16 @@ _ENDINGS = {
     ".gv": MapFormat.DOT,
     ".txt": MapFormat.TERMINAL,
 }
+_MARKS = {
+    MapFormat.TERMINAL: (b"Map of ",),
+    MapFormat.MARKDOWN: (b"pyrometer map",),
+    MapFormat.JSON: (b"pyrometer-map",),
+    MapFormat.SVG: (b"<title>System map of",),
+    MapFormat.HTML: (b'content="Pyrometer"', b"default-src 'none'"),
+    MapFormat.MERMAID: (b"flowchart TD",),
+    MapFormat.DOT: (b"digraph modules",),
+}
+"""What is in the first bytes of a file that a map was written to."""
 
 
 def map_sources(
@@ -61,7 +72,7 @@ def map_sources(
         typer.Option("--format", help="What to make; else by the ending of -o.", show_default=False),
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
@@ -84,6 +95,8 @@ def map_sources(
     """Read sources without running them: what there is, what imports what, and where it is large."""
     if show_all and top is not None:
         raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
+    if check and any((heat, map_format, output, top, show_all)):
+        raise UsageError("--check prints what breaks a rule, and nothing else; leave the other options out")
     folder = current_folder()
     root = find_root(wanted, folder)
     rules = load_structure_rules(project_folder(root)) if check else None
@@ -96,10 +109,13 @@ def map_sources(
         heat=None if heat is None else _heat(results, heat),
         top=None if show_all else top or DEFAULT_TOP,
     )
-    if output is not None and map_format is None and (output.is_dir() or not output.suffix):
-        write_documents(report, output)
-    elif output is not None:
-        _write(output, render_map(report, map_format or _format_for(output)))
+    target = None if output in {None, "-"} else Path(str(output))
+    if target is not None and map_format is None and _is_folder(str(output), target):
+        write_documents(report, target)
+    elif target is not None:
+        chosen = map_format or _format_for(target)
+        _check_ours(target, chosen)
+        _write(target, render_map(report, chosen))
     elif map_format in {None, MapFormat.TERMINAL}:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         print_text(
@@ -107,6 +123,20 @@ def map_sources(
         )
     else:
         print_text(render_map(report, map_format or MapFormat.TERMINAL))
+
+
+def _is_folder(typed: str, target: Path) -> bool:
+    return target.is_dir() or typed.endswith("/") or (not target.suffix and not target.exists())
+
+
+def _check_ours(target: Path, chosen: MapFormat) -> None:
+    """Only an earlier map is written over."""
+    try:
+        head = target.read_bytes()[:2_000]
+    except OSError:
+        return
+    if head.strip() and not any(mark in head for mark in _MARKS[chosen]):
+        raise UsageError(f"{target} exists and is no such map; name another file with -o")
 
 
 COMMAND = map_sources
@@ -119,7 +149,8 @@ def read_results(root: Path, *, with_vendored: bool = False) -> MapResults:
     known = read_cache(kept)
     code, read = make_map(root, project=project_folder(root), with_vendored=with_vendored, known=known)
     if not code.files:
-        raise UsageError(f"there are no sources in {root}; name another folder")
+        why = "".join(f"; {one.path}: {one.reason}" for one in code.skipped[:_REASONS])
+        raise UsageError(f"there are no sources to be read in {root}{why}; name another folder, or a file")
     if read.reused < len(read.known) or len(read.known) != len(known):
         write_cache(kept, read.known)
     return build_results(code)
@@ -129,7 +160,7 @@ def _heat(results: MapResults, path: Path) -> MapHeat:
     found = find_heat(results, read_run(path))
     if found is None:
         raise UsageError(
-            f"{path} has no samples of stacks, by which code is heated; run it without --sample 0"
+            f"{path} has no samples of stacks, by which code is heated; run it without --sample-hz 0"
         )
     if not found.files:
         print(
@@ -147,6 +178,12 @@ def _check(results: MapResults, rules: StructureRules) -> None:
         )
     for name in unknown_names(results, rules):
         print(f"pyrometer: no module is called {for_terminal(name)}, which a rule names", file=sys.stderr)
+    unread = [file.path for file in results.code.files if file.problem is not None]
+    if unread:
+        some = format_count(len(unread), "file")
+        print(
+            f"pyrometer: {some} could not be read, and not checked: {', '.join(unread[:5])}", file=sys.stderr
+        )
     broken = check_structure(results, rules)
     for one in broken:
         print_text(f"{for_terminal(f'{one.where}: {one.text} ({one.rule})')}\n")
@@ -158,7 +195,7 @@ def _check(results: MapResults, rules: StructureRules) -> None:
 
 
 def _format_for(output: Path) -> MapFormat:
-    chosen = _ENDINGS.get(output.suffix)
+    chosen = _ENDINGS.get(output.suffix.lower())
     if chosen is None:
         known = ", ".join(_ENDINGS)
         raise UsageError(

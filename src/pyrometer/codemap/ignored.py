@@ -46,4 +46,13 @@ def _read(file: Path) -> GitIgnoreSpec | None:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
-    return GitIgnoreSpec.from_lines(lines) if lines else None
+    return GitIgnoreSpec.from_lines(filter(_is_rule, lines)) if lines else None
+
+
+def _is_rule(line: str) -> bool:
+    """Whether git would take the line for a rule; what it does not understand it passes over, too."""
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True

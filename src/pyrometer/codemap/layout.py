@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pyrometer.analysis.codemap.inventory import part_name
+
 _INIT = frozenset({"__init__.py", "__init__.pyi"})
 
 
@@ -27,8 +29,8 @@ class Layout:
     def module_of(self, path: str) -> str:
         """What a Python file is imported as."""
         *folders, name = path.split("/")
-        stem = name.rsplit(".", 1)[0]
-        parts = [*self._above, *folders[self._begin(folders) :]]
+        stem = part_name(name.rsplit(".", 1)[0])
+        parts = [*self._above, *map(part_name, folders[self._begin(folders) :])]
         return ".".join(parts if name in _INIT else [*parts, stem]) or stem
 
     def package_of(self, path: str) -> str:

@@ -148,17 +148,25 @@ class _Reader:
 
     def on_import_from(self, node: Any, around: _Around) -> None:
         module = absolute_name(node.module, node.level, package=self.package)
-        if module is not None:
-            self.imports += (
-                ImportFact(module=module, name=one.name, line=node.lineno, kind=around.kind)
-                for one in node.names
-            )
+        for one in node.names:
+            # In the outermost folder ``from . import x`` is no more than ``import x``.
+            what = (one.name, None) if module == "" else (module, one.name)
+            self.imports.append(ImportFact(module=what[0], name=what[1], line=node.lineno, kind=around.kind))
 
     def on_if(self, node: Any, around: _Around) -> _Around | None:
-        if not _asks_for_type_checking(node.test):
+        body, orelse = node.body, node.orelse
+        test = node.test
+        if test.__class__ is ast.UnaryOp and test.op.__class__ is ast.Not:
+            test, body, orelse = test.operand, orelse, body
+        is_part = test.__class__ is ast.BoolOp and test.op.__class__ is ast.And
+        if is_part and any(map(_asks_for_type_checking, test.values)):
+            self._go_into([body], around._replace(kind=ImportKind.TYPING))
+            self._go_into([test, orelse], self.on_what_may_not_run(node, around))
+        elif _asks_for_type_checking(test):
+            self._go_into([body], around._replace(kind=ImportKind.TYPING))
+            self._go_into([orelse], around)
+        else:
             return self.on_what_may_not_run(node, around)
-        self._go_into([node.body], around._replace(kind=ImportKind.TYPING))
-        self._go_into([node.orelse], around)
         return None
 
     def on_what_may_not_run(self, _node: Any, around: _Around) -> _Around:
@@ -194,13 +202,16 @@ def _placed(node: Any) -> PlacedString:
     return PlacedString(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
-def absolute_name(module: str | None, level: int, *, package: str) -> str | None:
-    """The module that an import means in that package; None above the outermost one."""
+def absolute_name(module: str | None, level: int, *, package: str) -> str:
+    """The module that an import means in that package, empty for the outermost folder itself.
+
+    One that leads above that folder cannot be resolved, and stays as it is written.
+    """
     if level == 0:
-        return module
+        return module or ""
     around = package.split(".") if package else []
-    if level > len(around):
-        return None
+    if level > max(len(around), 1):
+        return "." * level + (module or "")
     return ".".join([*around[: len(around) - level + 1], *([module] if module else [])])
 
 

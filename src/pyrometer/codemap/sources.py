@@ -12,6 +12,7 @@ from pyrometer.record.code_map import Skipped
 MAX_SOURCE_BYTES = 8 << 20
 """A larger file was written by a program, and its syntax tree would take a hundred times as much."""
 
+_NO_FILE = "a pipe, a device or the like"
 _NEVER = frozenset({"__pycache__", ".git", ".hg", ".svn"})
 """Hold no sources, and are not worth a word."""
 _VENDORED = frozenset({"_vendor", "vendor", "vendored", "_vendored", "third_party", "thirdparty", "extern"})
@@ -43,7 +44,9 @@ class Sources:
 def find_sources(root: Path, *, with_vendored: bool = False) -> Sources:
     """All sources below a folder, in the order of their paths; or the one file."""
     found = Sources(root=root if root.is_dir() else root.parent)
-    if root.is_dir():
+    if not root.is_dir() and not root.is_file():
+        found.skipped.append(Skipped(path=root.name, reason=_NO_FILE))
+    elif root.is_dir():
         _Walk(found, with_vendored=with_vendored).through(root, Ignored.at(root))
     else:
         _Walk(found, with_vendored=True).add(str(root), root.name, root.stat())
@@ -83,11 +86,22 @@ class _Walk:
                     yield entry.path
                 elif reason:
                     self._skip(entry.path, reason)
-            elif rules.has(entry.path, is_folder=False):
-                if language_of(entry.name) is not None:
-                    self._skip(entry.path, "left out by .gitignore")
-            elif entry.is_file():
-                self.add(entry.path, entry.name, entry.stat())
+            else:
+                self._look_at_file(entry, rules)
+
+    def _look_at_file(self, entry: os.DirEntry[str], rules: Ignored) -> None:
+        reason = "left out by .gitignore"
+        if not rules.has(entry.path, is_folder=False):
+            reason = _NO_FILE
+            if entry.is_file():
+                try:
+                    self.add(entry.path, entry.name, entry.stat())
+                except OSError as error:  # it has gone meanwhile
+                    reason = f"cannot be read: {error.strerror}"
+                else:
+                    return
+        if language_of(entry.name) is not None:
+            self._skip(entry.path, reason)
 
     def _why_not_into(self, entry: os.DirEntry[str], rules: Ignored) -> str | None:
         """Why a folder is not looked into; None where it is, empty where that is not worth a word."""
@@ -95,7 +109,7 @@ class _Walk:
         if name in _NEVER or name.endswith((".egg-info", ".dist-info")):
             return ""
         reasons = (
-            (Path(entry.path, "pyvenv.cfg").exists(), "a virtual environment"),
+            (os.path.exists(f"{entry.path}/pyvenv.cfg"), "a virtual environment"),  # noqa: PTH110 - that raises
             (name in _OTHERS, _OTHERS.get(name)),
             (rules.has(entry.path, is_folder=True), "left out by .gitignore"),
             (name.startswith("."), "hidden"),
@@ -110,6 +124,8 @@ class _Walk:
         language = language_of(name)
         if language is None:
             self._found.others += 1
+        elif not _is_text(path):
+            self._skip(path, "its name is no text")
         elif status.st_size > MAX_SOURCE_BYTES:
             self._skip(path, f"larger than {MAX_SOURCE_BYTES >> 20} MiB")
         else:
@@ -126,7 +142,17 @@ class _Walk:
         self._found.skipped.append(Skipped(path=self._shown(path), reason=reason))
 
     def _shown(self, path: str) -> str:
-        return path.removeprefix(self._root)
+        seen = path.removeprefix(self._root)
+        return seen if _is_text(seen) else seen.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written into a file: those of files may be any bytes."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def language_of(name: str) -> str | None:

@@ -173,6 +173,10 @@ def _circles_and_packages(comparison: MapComparison) -> Section:
         f"circle that is gone: {' → '.join((*cycle.shortest, cycle.shortest[0]))}"
         for cycle in comparison.gone_cycles
     ]
+    for cycle, come, gone in comparison.changed_cycles:
+        moved = [f"with {', '.join(come)}"] if come else []
+        moved += [f"without {', '.join(gone)}"] if gone else []
+        lines.append(f"circle of {cycle.shortest[0]}, now {' and '.join(moved)}")
     if comparison.new_packages:
         lines.append(f"packages newly imported: {', '.join(comparison.new_packages)}")
     if comparison.gone_packages:

@@ -47,9 +47,10 @@ def inventory_sections(results: MapResults, *, top: int | None) -> Iterator[Sect
     yield _languages(results)
     yield _modules(results, top=top)
     yield _largest(results, top=top)
-    files = results.code.files
-    yield _functions("Most complex functions", functions_by(files, complexity=True, count=top or len(files)))
-    yield _functions("Longest functions", functions_by(files, complexity=False, count=top or len(files)))
+    for title, complexity in (("Most complex functions", True), ("Longest functions", False)):
+        count = results.tree.function_count
+        found = functions_by(results.code.files, complexity=complexity, count=top or count)
+        yield _functions(title, found, left=count - len(found))
 
 
 def tree_section(results: MapResults) -> Section:
@@ -122,7 +123,7 @@ def _largest(results: MapResults, *, top: int | None) -> Section:
     return Section(title="Largest files", blocks=(_table(columns, rows, names="file"), *notes(told)))
 
 
-def _functions(title: str, found: Sequence[PlacedFunction]) -> Section:
+def _functions(title: str, found: Sequence[PlacedFunction], *, left: int) -> Section:
     rows = tuple(
         Row(
             name=one.function.name,
@@ -139,7 +140,9 @@ def _functions(title: str, found: Sequence[PlacedFunction]) -> Section:
         Column(heading="lines"),
         Column(heading="where", left=True, widest=60, dropped=1),
     )
-    return Section(title=title, blocks=(_table(columns, rows, names="function"),))
+    return Section(
+        title=title, blocks=(_table(columns, rows, names="function"), *notes(_more(left, "more function")))
+    )
 
 
 def dependency_sections(results: MapResults, *, top: int | None) -> Iterator[Section]:

@@ -101,18 +101,21 @@ def check_structure(results: MapResults, rules: StructureRules) -> list[Violatio
 
 
 def unknown_names(results: MapResults, rules: StructureRules) -> list[str]:
-    """Names in rules that no module has: such a rule can never be broken."""
-    known = {*results.modules.names, *results.imports.externals}
-    wanted = {name for rule in rules.forbidden for name in (rule.importer, rule.imported)}
-    return sorted(name for name in wanted if not any(_is_in(module, name) for module in known))
+    """Importers in rules that are no module of the map: such a rule can never be broken."""
+    wanted = {rule.importer for rule in rules.forbidden}
+    return sorted(
+        name for name in wanted if not any(_is_in(module, name) for module in results.modules.names)
+    )
 
 
 def _forbidden_edges(results: MapResults, rules: StructureRules) -> Iterator[Violation]:
+    if not rules.forbidden:
+        return
+    modules = {file.path: file.module or file.path for file in results.code.files}
     outside = [
-        Edge(importer=site_module, imported=name, sites=(site,))
-        for name, sites in results.imports.externals.items()
+        Edge(importer=modules[site.path], imported=site.name, sites=(site,))
+        for sites in results.imports.externals.values()
         for site in sites
-        for site_module in [_module_of(site.path, results)]
     ]
     for rule in rules.forbidden:
         for edge in of_kinds((*results.imports.edges, *outside), RUNNING):
@@ -123,10 +126,6 @@ def _forbidden_edges(results: MapResults, rules: StructureRules) -> Iterator[Vio
                         where=f"{site.path}:{site.line}",
                         text=f"{edge.importer} imports {edge.imported}",
                     )
-
-
-def _module_of(path: str, results: MapResults) -> str:
-    return next((file.module for file in results.code.files if file.path == path and file.module), path)
 
 
 def _is_in(module: str, name: str) -> bool:

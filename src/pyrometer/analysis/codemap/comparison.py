@@ -1,6 +1,6 @@
 """Two maps side by side: what grew, what is new, what is gone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyrometer.analysis.codemap.cycles import Cycle
@@ -16,10 +16,18 @@ class PartGrowth:
     before: Part | None
     after: Part | None
 
+    of_own_files: bool = False
+    """Whether it is told of its own files alone, without the parts below."""
+
     @property
     def code(self) -> tuple[int, int]:
         """Lines of code, before and after."""
-        return _code(self.before), _code(self.after)
+        return self._code(self.before), self._code(self.after)
+
+    def _code(self, part: Part | None) -> int:
+        if part is None:
+            return 0
+        return sum(file.lines.code for file in part.files) if self.of_own_files else part.lines.code
 
     @property
     def grown(self) -> int:
@@ -65,14 +73,17 @@ class MapComparison:
     functions: tuple[FunctionGrowth, ...]
     """Whose complexity grew, most first."""
     new_cycles: tuple[Cycle, ...]
+    """Of which no module was in a circle before."""
     gone_cycles: tuple[Cycle, ...]
+    """Of which no module is in one now."""
+    changed_cycles: tuple[tuple[Cycle, tuple[str, ...], tuple[str, ...]], ...]
+    """Circles as they are now, with the modules that have come and those that have gone."""
     new_packages: tuple[str, ...]
     gone_packages: tuple[str, ...]
 
 
 def compare_maps(before: MapResults, after: MapResults) -> MapComparison:
     """What changed."""
-    cycles = [{cycle.members: cycle for cycle in results.cycles} for results in (before, after)]
     packages = [
         {one.import_name for one in results.packages.imported if not one.is_standard_library}
         for results in (before, after)
@@ -81,29 +92,51 @@ def compare_maps(before: MapResults, after: MapResults) -> MapComparison:
         before=before,
         after=after,
         parts=tuple(_growths(before.tree.parts.values(), after.tree.parts.values())),
-        files=tuple(one for one in _growths(_with_files(before.tree), _with_files(after.tree)) if one.grown),
+        files=tuple(
+            one
+            for one in _growths(_with_files(before.tree), _with_files(after.tree), of_own_files=True)
+            if one.grown or one.before is None or one.after is None
+        ),
         edges=tuple(_edges(before.top, after.top)),
         module_edges=tuple(_edges(before.modules, after.modules)),
         functions=tuple(_functions(before, after)),
-        new_cycles=tuple(cycle for key, cycle in cycles[1].items() if key not in cycles[0]),
-        gone_cycles=tuple(cycle for key, cycle in cycles[0].items() if key not in cycles[1]),
+        new_cycles=tuple(one for one in after.cycles if not _sharing(one, before.cycles)),
+        gone_cycles=tuple(one for one in before.cycles if not _sharing(one, after.cycles)),
+        changed_cycles=tuple(_changed_cycles(before.cycles, after.cycles)),
         new_packages=tuple(sorted(packages[1] - packages[0])),
         gone_packages=tuple(sorted(packages[0] - packages[1])),
     )
 
 
-def _code(part: Part | None) -> int:
-    return 0 if part is None else part.lines.code
+def _sharing(cycle: Cycle, others: Iterable[Cycle]) -> set[str]:
+    """The modules of all circles that have one in common with this one."""
+    members = set(cycle.members)
+    return {name for other in others if members & set(other.members) for name in other.members}
+
+
+def _changed_cycles(
+    before: Iterable[Cycle], after: Iterable[Cycle]
+) -> Iterator[tuple[Cycle, tuple[str, ...], tuple[str, ...]]]:
+    for cycle in after:
+        earlier = _sharing(cycle, before)
+        if earlier and earlier != set(cycle.members):
+            now = set(cycle.members)
+            yield cycle, tuple(sorted(now - earlier)), tuple(sorted(earlier - now))
 
 
 def _with_files(tree: Part) -> list[Part]:
     return [part for part in tree.walk() if part.path and part.files]
 
 
-def _growths(before: Iterable[Part], after: Iterable[Part]) -> list[PartGrowth]:
+def _growths(
+    before: Iterable[Part], after: Iterable[Part], *, of_own_files: bool = False
+) -> list[PartGrowth]:
     sides = [{part.dotted: part for part in parts} for parts in (before, after)]
     names = dict.fromkeys((*sides[0], *sides[1]))
-    found = [PartGrowth(name=name, before=sides[0].get(name), after=sides[1].get(name)) for name in names]
+    found = [
+        PartGrowth(name=name, before=sides[0].get(name), after=sides[1].get(name), of_own_files=of_own_files)
+        for name in names
+    ]
     return sorted(found, key=lambda one: (-abs(one.grown), one.name))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pyrometer.analysis.code_origin import CodePlaces
+from pyrometer.analysis.code_origin import CodePlaces, Origin
 from pyrometer.analysis.codemap.inventory import Path, PlacedFunction, part_of
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.analysis.frame_tree import are_outermost, read_stacks, with_children
@@ -91,8 +91,9 @@ def find_heat(results: MapResults, run: Run) -> MapHeat | None:
     by_part: dict[Path, Heat] = {}
     deepest = max((len(one.part) for one in found if one is not None), default=0)
     for depth in range(1, deepest + 1):
-        # What is less deep is itself at each depth below.
-        by_part |= spent.by([None if one is None else one.part[:depth] for one in found])
+        by_part |= spent.by(
+            [None if one is None or len(one.part) < depth else one.part[:depth] for one in found]
+        )
     sites = None if run.allocations is None else run.allocations.sites
     if sites is not None:
         _add_allocations(sites, places, by_part, files, functions)
@@ -187,10 +188,16 @@ class _PlacesOnMap:
             self._found[function] = self._look_up(function)
         return self._found[function]
 
+    def _from_elsewhere(self, function: Function) -> FileFacts | None:
+        """The same module of another copy: not one of Python's own that happens to have its name."""
+        places = CodePlaces(self.run.program)
+        file = self._by_module.get(places.module(function.file))
+        if file is None or places.origin(function.file) is Origin.STDLIB:
+            return None
+        return file if any(one.name == function.name for one in file.functions) else None
+
     def _look_up(self, function: Function) -> _Place | None:
-        file = self._by_path.get(function.file) or self._by_module.get(
-            CodePlaces(self.run.program).module(function.file)
-        )
+        file = self._by_path.get(function.file) or self._from_elsewhere(function)
         if file is None:
             return None
         place = _Place(

@@ -19,6 +19,8 @@ class ImportSite:
     path: str
     line: int
     kind: ImportKind
+    name: str
+    """The module it asks for, in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +57,24 @@ class Imports:
 
 def find_imports(code: CodeMap) -> Imports:
     """Every import statement of the map, resolved to what it imports."""
-    by_module = modules_of(code.files)
-    resolver = _Resolver(frozenset(by_module), frozenset(_folders_without_init(code.files)))
+    resolver = _Resolver(code)
     inner: dict[tuple[str, str], list[ImportSite]] = {}
     outer: dict[str, list[ImportSite]] = {}
     missing: dict[str, list[ImportSite]] = {}
-    own = {module.partition(".")[0] for module in by_module}
-    for module, file in by_module.items():
+    for file in code.files:
         for one in file.imports:
-            site = ImportSite(path=file.path, line=one.line, kind=one.kind)
-            imported = resolver.resolve(one, module, file)
-            if imported is None and one.module.partition(".")[0] in own:
-                missing.setdefault(one.module, []).append(site)
-            elif imported is None:
-                outer.setdefault(one.module.partition(".")[0], []).append(site)
-            elif imported != module:
-                _add_once(inner.setdefault((module, imported), []), site)
+            site = ImportSite(path=file.path, line=one.line, kind=one.kind, name=one.module)
+            imported = resolver.resolve(one, file)
+            first = one.module.partition(".")[0]
+            if imported is not None:
+                if imported != file.module:
+                    _add_once(inner.setdefault((file.module or "", imported), []), site)
+            elif resolver.is_namespace(one.module):
+                continue  # a folder without a file of its own: there is nothing to depend on
+            elif first in resolver.own or not first:
+                _add_once(missing.setdefault(one.module, []), site)
+            else:
+                _add_once(outer.setdefault(first, []), site)
     return Imports(
         edges=tuple(
             Edge(importer=importer, imported=imported, sites=tuple(sites))
@@ -98,33 +102,49 @@ def modules_of(files: Iterable[FileFacts]) -> dict[str, FileFacts]:
     return by_module
 
 
-def _folders_without_init(files: Iterable[FileFacts]) -> set[str]:
-    """Those whose files are scripts: they find their neighbours by plain names."""
-    python = [file.path for file in files if file.module is not None]
-    packages = {path.rpartition("/")[0] for path in python if path.rpartition("/")[2].startswith("__init__.")}
-    return {path.rpartition("/")[0] for path in python} - packages
-
-
-@dataclass(frozen=True, slots=True)
 class _Resolver:
-    modules: Collection[str]
-    script_folders: Collection[str]
+    """Which module of the map an import statement leads to."""
 
-    def resolve(self, one: ImportFact, importer: str, file: FileFacts) -> str | None:
-        """The module of the map that is imported; None where it is not in the map."""
-        found = self._known(one)
-        if found is not None or file.path.rpartition("/")[0] not in self.script_folders:
+    def __init__(self, code: CodeMap) -> None:
+        self._modules = frozenset(modules_of(code.files))
+        self._namespaces = {
+            ".".join(parts[:depth])
+            for parts in (module.split(".") for module in self._modules)
+            for depth in range(1, len(parts))
+        }
+        self._standard = frozenset(code.standard_library)
+        self._package = code.package
+        places = [file.path.rpartition("/") for file in code.files if file.module is not None]
+        self._packages = {folder for folder, _, name in places if name.startswith("__init__.")}
+        self.own = {module.partition(".")[0] for module in self._modules}
+
+    def resolve(self, one: ImportFact, file: FileFacts) -> str | None:
+        """The module; None where it is not in the map."""
+        found = self._known(one.module, one.name)
+        if found is not None or one.module.partition(".")[0] in self._standard:
             return found
-        beside = importer.rpartition(".")[0]
-        name = f"{beside}.{one.module}" if beside else one.module
-        return name if name in self.modules else None
+        # On the path of a script are its neighbours; a project whose root is a package may be run from there.
+        beside = self._package if self._package is not None else self._folder_of_script(file)
+        return None if not beside else self._known(f"{beside}.{one.module}", one.name)
 
-    def _known(self, one: ImportFact) -> str | None:
+    def is_namespace(self, module: str) -> bool:
+        """Whether it is a folder with modules below it, and without a file of its own."""
+        return module in self._namespaces
+
+    def _known(self, module: str, name: str | None) -> str | None:
         """What is taken out of a module may be a module itself."""
-        inner = f"{one.module}.{one.name}"
-        if inner in self.modules:
+        inner = f"{module}.{name}"
+        if inner in self._modules:
             return inner
-        return one.module if one.module in self.modules else None
+        return module if module in self._modules else None
+
+    def _folder_of_script(self, file: FileFacts) -> str | None:
+        """The name before those of the neighbours of a file that is in no package."""
+        folders = file.path.split("/")[:-1]
+        around = ("/".join(folders[:depth]) for depth in range(len(folders) + 1))
+        if file.module is None or any(folder in self._packages for folder in around):
+            return None
+        return file.module.rpartition(".")[0] or None
 
 
 OWN_FILE = "__init__"

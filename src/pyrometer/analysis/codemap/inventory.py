@@ -1,6 +1,6 @@
 """What a tree of sources holds, part by part: each part's figures are its own files' and its parts'."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -81,10 +81,11 @@ class LanguageTotals:
 def build_tree(code: CodeMap) -> Part:
     """The whole, with all parts; a file's lines are counted in each part around it."""
     root = Part(path=())
+    folders = _parts_of_folders(code)
     for file in code.files:
         part = root
         root.add(file)
-        for name in part_of(file, code):
+        for name in part_of(file, code) if file.module is not None else _part_around(file.path, folders):
             part = part.parts.setdefault(name, Part(path=(*part.path, name)))
             part.add(file)
         part.files.append(file)
@@ -92,13 +93,36 @@ def build_tree(code: CodeMap) -> Part:
 
 
 def part_of(file: FileFacts, code: CodeMap) -> Path:
-    """In which part a file is: its module without the package that is mapped, or the folder it lies in."""
-    if file.module is not None:
-        return module_path(file.module, code)
-    *folders, _ = file.path.split("/")
-    if folders[:1] == ["src"]:
-        folders = folders[1:]
-    return tuple(folders) or (ROOT_FILES,)
+    """In which part a Python file is: its module without the package that is mapped."""
+    return module_path(file.module or "", code)
+
+
+def _parts_of_folders(code: CodeMap) -> dict[str, Path]:
+    """The part that a folder of modules is."""
+    found: dict[str, Path] = {}
+    for file in code.files:
+        if file.module is not None:
+            folder, _, name = file.path.rpartition("/")
+            path = module_path(file.module, code)
+            is_own = name.startswith("__init__.")
+            found[folder] = (() if not folder else path) if is_own else path[:-1]
+    return found
+
+
+def _part_around(path: str, folders: Mapping[str, Path]) -> Path:
+    """In which part another file is: that of the nearest folder with modules, and folders below that."""
+    *left, _ = path.split("/")
+    below: list[str] = []
+    while left and "/".join(left) not in folders:
+        below.insert(0, part_name(left.pop()))
+    begin = folders.get("/".join(left), ()) if left else ()
+    inside = (*begin, *(below[1:] if not left and below[:1] == ["src"] else below))
+    return inside or (ROOT_FILES,)
+
+
+def part_name(name: str) -> str:
+    """The name of a folder or file as a part of a module's: a dot in it would begin another part."""
+    return name.replace(".", "_")
 
 
 def module_path(module: str, code: CodeMap) -> Path:
