@@ -55,6 +55,16 @@ def test_a_module_that_is_clicked_shows_its_hot_functions_and_the_way_into_it(
         assert page.page.locator(".map-box", has_text="low").count() == 1
 
 
+def test_small_modules_that_are_one_box_are_named(browser: Browser, tmp_path: Path) -> None:
+    files = {"pack/__init__.py": ""} | {
+        f"pack/m{number:02}.py": "x = 1\n" * (60 - number) for number in range(60)
+    }
+    with opened(browser, render_map_html(results_of(tmp_path, files)), tmp_path) as page:
+        page.page.locator(".map-box", has_text="(others)").click()
+        assert "m59" in page.text(".map-about")
+        assert "m01" not in page.text(".map-about")
+
+
 def test_tables_are_sorted_by_the_runs_time(browser: Browser, tmp_path: Path) -> None:
     results = results_of(tmp_path)
     run = run_of(tmp_path, Seen(stack="main;go", python=300), Seen(stack="main;work", python=100))

@@ -308,6 +308,22 @@ def test_boxes_do_not_overlap_and_many_small_ones_are_one(tmp_path: Path, count:
     assert all({edge.importer, edge.imported} <= names for edge in picture.edges)
 
 
+def test_diagrams_of_very_many_modules_are_grouped_too(tmp_path: Path) -> None:
+    files = {"pack/__init__.py": ""} | {f"pack/m{number}.py": "import pack\n" for number in range(200)}
+    report = MapReport(results=results_of(tmp_path, files))
+    for chosen in (MapFormat.MERMAID, MapFormat.DOT):
+        text = render_map(report, chosen)
+        assert "(others)" in text
+        assert len(text.splitlines()) < 3 * MOST_BOXES
+
+
+def test_every_key_of_the_file_is_there(tmp_path: Path) -> None:
+    content = json.loads(render_map_json(results_of(tmp_path)))
+    keys = [set(file) for file in content["files"]]
+    assert all(one == keys[0] for one in keys)
+    assert content["files"][0]["lines"]["comment"] == 0
+
+
 def test_who_imports_stands_above_what_is_imported(tmp_path: Path) -> None:
     boxes = {box.name: box for box in draw_system_map(results_of(tmp_path)).boxes}
     assert boxes["high"].y < boxes["low"].y

@@ -1,5 +1,6 @@
 """Trees of files: which are read, as what, and what becomes of those that cannot be."""
 
+import json
 import os
 from pathlib import Path
 
@@ -133,25 +134,36 @@ def test_what_cannot_be_understood_is_counted_and_said(tmp_path: Path) -> None:
     ]
 
 
-def test_notebooks_are_read_as_the_code_in_them(tmp_path: Path) -> None:
-    code = map_of(
-        tmp_path,
-        {
-            "a.ipynb": """
-            {"cells": [
-              {"cell_type": "markdown", "source": ["# Title"]},
-              {"cell_type": "code", "source": ["import json\\n", "!ls\\n", "%time x\\n", "# why\\n", "x?"]},
-              {"cell_type": "code", "source": "%%bash\\necho $(ls"},
-              {"cell_type": "code", "source": "def f():\\n    return 1\\n"}
-            ]}""",
-            "b.ipynb": '{"worksheets": []}',
-        },
+def notebook(*cells: str, **metadata: object) -> str:
+    """A notebook with these cells of code."""
+    made = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    return json.dumps(
+        {"cells": [{"cell_type": "markdown", "source": ["# Title"]}, *made], "metadata": metadata}
     )
-    first, second = code.files
-    assert (first.lines.code, first.lines.comment) == (3, 6)
-    assert [one.module for one in first.imports] == ["json"]
-    assert [one.name for one in first.functions] == ["f"]
-    assert (second.problem or "").startswith("no notebook of version 4")
+
+
+def test_notebooks_are_read_as_the_code_in_them(tmp_path: Path) -> None:
+    cells = (
+        "import json\n!ls\n%time x\n# why\nx?\nimport re  # is this right?",
+        "%%bash\necho $(ls",
+        "%%time\nimport os\nfiles = !ls\nif files:\n    !rm x\ny = (7\n    % 3)",
+        "def f():\n    return 1\n",
+    )
+    code = map_of(tmp_path, {"a.ipynb": notebook(*cells)})
+    (file,) = code.files
+    assert file.problem is None
+    assert [one.module for one in file.imports] == ["json", "re", "os"]
+    assert [one.name for one in file.functions] == ["f"]
+    assert (file.lines.code, file.lines.comment) == (10, 7)
+
+
+def test_other_notebooks_are_skipped_with_a_reason(tmp_path: Path) -> None:
+    files = {"r.ipynb": notebook("x <- 1", language_info={"name": "R"}), "old.ipynb": '{"worksheets": []}'}
+    code = map_of(tmp_path, files)
+    assert code.files == ()
+    reasons = {one.path: one.reason for one in code.skipped}
+    assert reasons["r.ipynb"] == "a notebook of R, of which nothing is counted"
+    assert reasons["old.ipynb"].startswith("no notebook of version 4")
 
 
 @pytest.mark.parametrize("coding", ["rot13", "hex", "base64"])

@@ -147,20 +147,20 @@ def read_file(root: Path, task: _Task) -> FileFacts | Skipped:
     return _read_python(task, data, is_generated=is_generated)
 
 
-def _read_python(task: _Task, data: bytes, *, is_generated: bool) -> FileFacts:
+def _read_python(task: _Task, data: bytes, *, is_generated: bool) -> FileFacts | Skipped:
     try:
         text = code_of_notebook(data) if task.language == NOTEBOOK else _decoded(data)
+    except ValueError as error:
+        if task.language == NOTEBOOK:
+            return Skipped(path=task.path, reason=_describe(error))
+        text = data.decode("utf-8", "replace")
+        return _counted_only(task, text, error, is_generated=is_generated)
+    except (SyntaxError, LookupError) as error:
+        return _counted_only(task, data.decode("utf-8", "replace"), error, is_generated=is_generated)
+    try:
         facts = read_python(_with_plain_ends(text), package=task.package)
-    except (SyntaxError, ValueError, LookupError, RecursionError, MemoryError) as error:
-        return FileFacts(
-            path=task.path,
-            language=task.language,
-            bytes=len(data),
-            module=task.module,
-            lines=_LIKE_PYTHON.count(_with_plain_ends(data.decode("utf-8", "replace"))),
-            is_generated=is_generated,
-            problem=_describe(error),
-        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return _counted_only(task, text, error, is_generated=is_generated)
     return FileFacts(
         path=task.path,
         language=task.language,
@@ -172,6 +172,19 @@ def _read_python(task: _Task, data: bytes, *, is_generated: bool) -> FileFacts:
         complexity=facts.complexity,
         imports=facts.imports,
         is_generated=is_generated,
+    )
+
+
+def _counted_only(task: _Task, text: str, error: Exception, *, is_generated: bool) -> FileFacts:
+    """The lines of a file that cannot be understood."""
+    return FileFacts(
+        path=task.path,
+        language=task.language,
+        bytes=len(text.encode("utf-8", "replace")),
+        module=task.module,
+        lines=_LIKE_PYTHON.count(_with_plain_ends(text)),
+        is_generated=is_generated,
+        problem=_describe(error),
     )
 
 

@@ -27,7 +27,7 @@ class ImportKind(StrEnum):
     """Under ``if TYPE_CHECKING``: never, but for type checkers."""
 
 
-class LineCounts(Value, frozen=True, kw_only=True):
+class LineCounts(Value, frozen=True, kw_only=True, omit_defaults=False):
     """The lines of a file; code, comment, docstring and blank ones are all of them."""
 
     total: Count = 0
@@ -49,7 +49,7 @@ class LineCounts(Value, frozen=True, kw_only=True):
         )
 
 
-class FunctionFacts(Value, frozen=True, kw_only=True):
+class FunctionFacts(Value, frozen=True, kw_only=True, omit_defaults=False):
     """A function or method."""
 
     name: str
@@ -60,7 +60,7 @@ class FunctionFacts(Value, frozen=True, kw_only=True):
     """Ways through it: 1, and one more for each place that decides."""
 
 
-class ImportFact(Value, frozen=True, kw_only=True):
+class ImportFact(Value, frozen=True, kw_only=True, omit_defaults=False):
     """One name that an import statement asks for."""
 
     module: str
@@ -71,7 +71,7 @@ class ImportFact(Value, frozen=True, kw_only=True):
     kind: ImportKind = ImportKind.ALWAYS
 
 
-class FileFacts(Value, frozen=True, kw_only=True):
+class FileFacts(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What one file holds."""
 
     path: str
@@ -92,7 +92,7 @@ class FileFacts(Value, frozen=True, kw_only=True):
     """Why it could be counted only, and not understood."""
 
 
-class KnownFile(Value, frozen=True, kw_only=True):
+class KnownFile(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What was read of a file earlier, and by what it is known that it is still the same."""
 
     size: Count
@@ -100,14 +100,14 @@ class KnownFile(Value, frozen=True, kw_only=True):
     facts: FileFacts
 
 
-class Skipped(Value, frozen=True, kw_only=True):
+class Skipped(Value, frozen=True, kw_only=True, omit_defaults=False):
     """A file or folder that was not read, and why."""
 
     path: str
     reason: str
 
 
-class Declaration(Value, frozen=True, kw_only=True):
+class Declaration(Value, frozen=True, kw_only=True, omit_defaults=False):
     """A package that the project says it needs."""
 
     name: str
@@ -118,7 +118,7 @@ class Declaration(Value, frozen=True, kw_only=True):
     """The extra or group it is in; None: always needed."""
 
 
-class Installed(Value, frozen=True, kw_only=True):
+class Installed(Value, frozen=True, kw_only=True, omit_defaults=False):
     """An imported package that is installed here."""
 
     import_name: str

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pyrometer.analysis.codemap.heat import MapHeat
-from pyrometer.analysis.codemap.picture import draw_system_map
+from pyrometer.analysis.codemap.picture import draw_system_map, level_to_draw
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.blocks import Code, Lines, Picture, Section
 from pyrometer.report.codemap_graphs import render_dot, render_mermaid
@@ -115,7 +115,7 @@ def render_map_svg(report: MapReport) -> str:
 
 
 def _diagram(report: MapReport) -> Code:
-    return Code(lines=tuple(render_mermaid(report.results.top).splitlines()), language="mermaid")
+    return Code(lines=tuple(render_mermaid(level_to_draw(report.results)).splitlines()), language="mermaid")
 
 
 def map_documents(report: MapReport) -> dict[str, str]:
@@ -168,6 +168,6 @@ _RENDERERS: dict[MapFormat, Callable[[MapReport], str]] = {
     MapFormat.JSON: lambda report: render_map_json(report.results, report.heat),
     MapFormat.SVG: render_map_svg,
     MapFormat.HTML: lambda report: render_map_html(report.results, report.heat),
-    MapFormat.MERMAID: lambda report: render_mermaid(report.results.top),
-    MapFormat.DOT: lambda report: render_dot(report.results.top),
+    MapFormat.MERMAID: lambda report: render_mermaid(level_to_draw(report.results)),
+    MapFormat.DOT: lambda report: render_dot(level_to_draw(report.results)),
 }

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer._version import __version__
 from pyrometer.analysis.codemap.heat import Heat, HotFunction, MapHeat
-from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
-from pyrometer.analysis.codemap.picture import SystemMap, draw_system_map
+from pyrometer.analysis.codemap.inventory import Part, Path, PlacedFunction, functions_by
+from pyrometer.analysis.codemap.picture import OTHERS, SystemMap, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.codemap_heat import color_of, heat_sections
 from pyrometer.report.codemap_sections import dependency_sections, inventory_sections, skipped_section
@@ -70,7 +70,7 @@ def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
 
 
 def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Block:
-    parts = list(_pictured(results))
+    pictures = {part.path: draw_system_map(results, part) for part in _pictured(results)}
     functions = _functions_by_part(results, heat)
     hint = "Click a module to see what it holds" + ("" if heat is None else ", and where its time went") + "."
     return {
@@ -79,15 +79,29 @@ def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Bloc
         "hint": hint,
         "functions": "most complex functions" if heat is None else "hot functions",
         "columns": ["complexity", "lines", "where"] if heat is None else ["own", "%", "where"],
-        "pictures": {part.dotted: _picture(draw_system_map(results, part), part, heat) for part in parts},
+        "pictures": {".".join(path): _picture(picture, path, heat) for path, picture in pictures.items()},
         "parts": {
             part.dotted: {
                 "facts": [[label, value] for label, value in _facts(part, heat)],
                 "functions": functions.get(part.path, []),
             }
             for part in results.tree.walk()
+        }
+        | {
+            ".".join((*path, OTHERS)): {"facts": _facts_of_others(picture), "functions": []}
+            for path, picture in pictures.items()
+            if picture.together
         },
     }
+
+
+def _facts_of_others(picture: SystemMap) -> list[list[str]]:
+    box = next(box for box in picture.boxes if box.name == OTHERS)
+    return [
+        ["modules", name_of(", ".join(picture.together))],
+        ["files", f"{box.files:,}"],
+        ["lines", f"{box.code:,} code"],
+    ]
 
 
 def _pictured(results: MapResults) -> Iterator[Part]:
@@ -96,11 +110,8 @@ def _pictured(results: MapResults) -> Iterator[Part]:
     yield from sorted(worth, key=lambda part: (len(part.path), -part.lines.code))[:_MOST_PICTURES]
 
 
-def _picture(picture: SystemMap, part: Part, heat: MapHeat | None) -> Block:
-    shares = {
-        box.name: 0.0 if heat is None else heat.share(heat.parts.get((*part.path, box.name)))
-        for box in picture.boxes
-    }
+def _picture(picture: SystemMap, path: Path, heat: MapHeat | None) -> Block:
+    shares = {box.name: _share(picture, path, box.name, heat) for box in picture.boxes}
     highest = max(shares.values(), default=0.0)
     return {
         "width": round(picture.width),
@@ -119,6 +130,13 @@ def _picture(picture: SystemMap, part: Part, heat: MapHeat | None) -> Block:
         ],
         "edges": [[name_of(edge.importer), name_of(edge.imported), edge.weight] for edge in picture.edges],
     }
+
+
+def _share(picture: SystemMap, path: Path, name: str, heat: MapHeat | None) -> float:
+    if heat is None:
+        return 0.0
+    names = picture.together if name == OTHERS else (name,)
+    return sum(heat.share(heat.parts.get((*path, one))) for one in names)
 
 
 def _facts(part: Part, heat: MapHeat | None) -> Iterator[tuple[str, str]]:

@@ -64,16 +64,23 @@ class _Size:
     files: int
 
 
-def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
-    """The picture of the parts directly below the root, or below another part."""
-    whole = results.tree if part is None else part
+def level_to_draw(results: MapResults) -> Level:
+    """The parts directly below the root, of very many the small ones as one."""
+    return _sized_level(results, results.tree)[0]
+
+
+def _sized_level(results: MapResults, whole: Part) -> tuple[Level, dict[str, _Size], tuple[str, ...]]:
     sizes = {
         inner.name: _Size(code=inner.lines.code, files=inner.file_count) for inner in whole.parts.values()
     }
     if whole.files and whole.path:
         sizes[OWN_FILE] = _Size(code=sum(file.lines.code for file in whole.files), files=len(whole.files))
-    edges = results.edges.get(whole.path, ())
-    level, sizes, together = _grouped(level_of(tuple(sizes), edges), sizes)
+    return _grouped(level_of(tuple(sizes), results.edges.get(whole.path, ())), sizes)
+
+
+def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
+    """The picture of the parts directly below the root, or below another part."""
+    level, sizes, together = _sized_level(results, results.tree if part is None else part)
     drawn = sorted(level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
     boxes, height = _placed(level, sizes)
     return SystemMap(
