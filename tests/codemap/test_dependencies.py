@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -252,6 +253,79 @@ def test_packages_are_imported_declared_both_or_one_of_it(tmp_path: Path) -> Non
     assert {name for name, one in found.items() if one.is_undeclared} == {"nowhere_at_all"}
     assert found["only_types"].is_for_types_only
     assert [one.name for one in packages.unused if one.name != tmp_path.name] == ["unused-package", "pack"]
+
+
+def declared(root: Path, files: dict[str, str]) -> set[tuple[str, str, str | None]]:
+    return {(one.name, one.where, one.group) for one in map_of(root, {**files, "a.py": ""}).declarations}
+
+
+def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
+    setup = """
+    [options]
+    install_requires = file: requirements.txt
+    [options.extras_require]
+    dev = black
+    """
+    requirements = """
+    url-package @ https://somewhere/x.whl
+    git+https://somewhere/y#egg=egg-package
+    https://somewhere/z.whl
+    ./local
+    -r more/other.txt
+    --index-url https://somewhere
+    plain[extra] >= 1 ; python_version > "3"
+    """
+    poetry = """
+    [tool.poetry.dependencies]
+    python = "^3.11"
+    always = "1"
+    perhaps = {version = "1", optional = true}
+    [tool.poetry.dev-dependencies]
+    tool = "1"
+    [tool.poetry.group.docs.dependencies]
+    paper = "1"
+    """
+    files = {
+        "setup.cfg": setup,
+        "requirements.txt": textwrap.dedent(requirements),
+        "more/other.txt": "included\n-r other.txt\n",
+        "pyproject.toml": poetry,
+    }
+    found = declared(tmp_path, files)
+    assert {one for one in found if one[1] == "requirements.txt"} == {
+        (name, "requirements.txt", None) for name in ("url-package", "egg-package", "included", "plain")
+    }
+    assert ("plain", "setup.cfg, requirements.txt", None) in found
+    assert ("black", "setup.cfg", "dev") in found
+    assert {one[::2] for one in found if one[1] == "pyproject.toml"} == {
+        ("always", None),
+        ("perhaps", "optional"),
+        ("tool", "dev"),
+        ("paper", "docs"),
+    }
+
+
+def test_dependencies_that_are_no_list_are_said(tmp_path: Path) -> None:
+    code = map_of(tmp_path, {"pyproject.toml": '[project]\ndependencies = "numpy"\n', "a.py": ""})
+    assert code.declarations == ()
+    assert [one.path for one in code.skipped] == ["pyproject.toml"]
+
+
+def test_a_part_of_a_project_says_nothing_of_the_rest(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "pack"\ndependencies = ["rich"]\n',
+        "pack/__init__.py": "",
+        "pack/errors.py": "",
+        "pack/inner/__init__.py": "from pack.errors import X\n",
+        "tests/test_a.py": "import pack\nimport unheard_of\n",
+    }
+    inner = map_of(tmp_path, files, below="pack/inner")
+    imports = find_imports(inner)
+    assert imports.without_source == {}
+    assert find_packages(inner, imports).unused == ()
+    tests = map_of(tmp_path, {}, below="tests")
+    packages = find_packages(tests, find_imports(tests))
+    assert [one.import_name for one in packages.imported if one.is_undeclared] == ["unheard_of"]
 
 
 def test_a_damaged_declaration_is_said_and_stops_nothing(tmp_path: Path) -> None:

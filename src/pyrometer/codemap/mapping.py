@@ -64,9 +64,26 @@ def make_map(
         skipped=(*read.skipped, *_outside(unreadable, read.skipped)),
         declarations=_once(declarations),
         installed=tuple(_installed(imported)),
-        standard_library=tuple(sorted(imported & sys.stdlib_module_names)),
+        standard_library=tuple(sorted(imported & {*sys.stdlib_module_names, "__main__"})),
+        own_packages=tuple(sorted(_own_packages(project))) if _is_own(root, project) else (),
+        is_whole=_is_whole(root, project),
     )
     return code, read
+
+
+def _own_packages(project: Path) -> set[str]:
+    """What can be imported from the project's folder, or from its ``src``."""
+    found: set[str] = set()
+    for folder in (project, project / "src"):
+        if folder.is_dir():
+            found |= {path.parent.name for path in folder.glob("*/__init__.py")}
+            found |= {path.stem for path in folder.glob("*.py")}
+    return found
+
+
+def _is_whole(root: Path, project: Path) -> bool:
+    package = _package(root)
+    return root == project or (package is not None and "." not in package)
 
 
 def _package(root: Path) -> str | None:

@@ -133,7 +133,8 @@ def read_file(root: Path, task: _Task) -> FileFacts | Skipped:
     except OSError as error:
         return Skipped(path=task.path, reason=f"cannot be read: {error.strerror}")
     if b"\0" in data[:_HEAD_BYTES]:
-        return Skipped(path=task.path, reason="binary, for all its name says")
+        is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        return Skipped(path=task.path, reason="UTF-16" if is_wide else "binary, for all its name says")
     head = b"\n".join(data[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES])
     is_generated = _GENERATED.search(head) is not None
     if task.module is None:

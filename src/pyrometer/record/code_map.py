@@ -145,3 +145,7 @@ class CodeMap(Value, frozen=True, kw_only=True, omit_defaults=False):
     installed: tuple[Installed, ...] = ()
     standard_library: tuple[str, ...] = ()
     """Of the imported names, those of Python itself."""
+    own_packages: tuple[str, ...] = ()
+    """Packages and modules of the project that the sources belong to, whether they are on the map or not."""
+    is_whole: bool = True
+    """Whether it is all of a project, or of a package: what is used nowhere on it is then used nowhere."""

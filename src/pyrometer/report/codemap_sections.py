@@ -314,6 +314,8 @@ def _declared(one: ExternalPackage, *, has_declarations: bool) -> str:
         )
     if one.is_for_types_only:
         return "no, for types only"
+    if one.is_own:
+        return "of this project"
     return "no" if has_declarations else UNKNOWN_CELL
 
 

@@ -71,7 +71,7 @@ def find_imports(code: CodeMap) -> Imports:
                     _add_once(inner.setdefault((file.module or "", imported), []), site)
             elif resolver.is_namespace(one.module):
                 continue  # a folder without a file of its own: there is nothing to depend on
-            elif first in resolver.own or not first:
+            elif (first in resolver.own and code.is_whole) or not first:
                 _add_once(missing.setdefault(one.module, []), site)
             else:
                 _add_once(outer.setdefault(first, []), site)

@@ -30,11 +30,14 @@ class ExternalPackage:
     sites: tuple[ImportSite, ...]
     declarations: tuple[Declaration, ...]
     is_standard_library: bool
+    is_own: bool
+    """Whether it is of the same project, beside what is on the map."""
 
     @property
     def is_undeclared(self) -> bool:
         """Whether a program may need it, and nobody says so."""
-        return not self.is_standard_library and not self.declarations and not self.is_for_types_only
+        known = self.is_standard_library or self.is_own or self.is_for_types_only
+        return not known and not self.declarations
 
     @property
     def is_for_types_only(self) -> bool:
@@ -49,7 +52,7 @@ class Packages:
     imported: tuple[ExternalPackage, ...]
     """The most imported first; Python's own modules too."""
     unused: tuple[Declaration, ...]
-    """Declared, always needed, and imported nowhere in the map."""
+    """Declared, always needed, and imported nowhere; not told of a part of a project."""
     has_declarations: bool
     """Whether anything is declared at all: without, nothing can be undeclared."""
 
@@ -72,12 +75,13 @@ def find_packages(code: CodeMap, imports: Imports) -> Packages:
                 sites=sites,
                 declarations=tuple(one for its in distributions for one in declared.get(its, ())),
                 is_standard_library=name in code.standard_library,
+                is_own=name in code.own_packages,
             )
         )
     used = {name for one in found for name in one.distributions}
     return Packages(
         imported=tuple(sorted(found, key=lambda one: (-len(one.sites), one.import_name))),
-        unused=tuple(_unused(code.declarations, used, own=normalized(code.name))),
+        unused=tuple(_unused(code.declarations, used, own=normalized(code.name))) if code.is_whole else (),
         has_declarations=bool(code.declarations),
     )
 
