@@ -6,6 +6,7 @@ from html import escape
 
 from pyrometer.analysis.codemap.imports import Edge
 from pyrometer.analysis.codemap.picture import Box, SystemMap
+from pyrometer.record.code_map import ImportKind
 from pyrometer.report.safe_text import escape_controls, shorten_middle
 from pyrometer.units import format_count
 
@@ -20,6 +21,7 @@ _STYLE = """
 .legend { font: 11px system-ui, sans-serif; fill: #4b535c; }
 .edge { fill: none; stroke: #5d7288; }
 .upwards { stroke: #b8420a; }
+.types { stroke-dasharray: 4 4; }
 @media (prefers-color-scheme: dark) {
   .back { fill: #1b1e22; } .box { fill: #2a3037; stroke: #66707b; }
   .name { fill: #e7e9ec; } .size, .legend { fill: #a9b1bb; } .edge { stroke: #8fa3b8; }
@@ -59,6 +61,8 @@ def _edges(picture: SystemMap) -> Iterator[str]:
         start, end = boxes[edge.importer], boxes[edge.imported]
         path = _curve(start, end)
         upwards = " upwards" if _goes_up(start, end) else ""
+        if edge.kinds == {ImportKind.TYPING}:
+            upwards = " types"
         width = 0.7 + math.log2(1 + edge.weight) / 2
         yield (
             f'<path class="edge{upwards}" d="{path}" stroke-width="{width:.1f}" stroke-opacity="0.45">'
@@ -117,6 +121,8 @@ def _told(edge: Edge) -> str:
 
 def _legend(picture: SystemMap, *, is_heated: bool) -> str:
     parts = ["A box is a module, by its lines of code", "a line goes down to what is imported"]
+    if any(edge.kinds == {ImportKind.TYPING} for edge in picture.edges):
+        parts.append("dashed: for types only")
     if is_heated:
         parts.append("the warmer, the more CPU time of its own")
     if picture.all_edges > len(picture.edges):
