@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from pyrometer.analysis.codemap.inventory import build_tree
+from pyrometer.analysis.codemap.results import build_results
 from pyrometer.codemap import reading, sources
 from pyrometer.codemap.reading import read_sources
 from pyrometer.codemap.sources import find_sources
+from pyrometer.report.codemap_documents import MapReport, map_documents
 from tests.codemap.trees import map_of, write_tree
 
 
@@ -210,6 +212,15 @@ def test_other_files_of_a_package_are_in_it_wherever_that_lies(tmp_path: Path) -
         "pack": ["python/pack/__init__.py", "python/pack/fast.pyx"],
         "pack.c": ["python/pack/c/y.c"],
     }
+
+
+def test_what_pyrometer_made_itself_is_not_mapped(tmp_path: Path) -> None:
+    results = build_results(map_of(tmp_path, {"a.py": "x = 1\n"}))
+    for name, text in map_documents(MapReport(results=results)).items():
+        (tmp_path / name).write_text(text)
+    code = map_of(tmp_path, {})
+    assert [file.path for file in code.files] == ["a.py"]
+    assert {one.reason for one in code.skipped} == {"made by Pyrometer"}
 
 
 def test_generated_files_say_so_themselves(tmp_path: Path) -> None:
