@@ -136,7 +136,7 @@ def read_file(root: Path, task: _Task) -> FileFacts | Skipped:
     if b"\0" in data[:_HEAD_BYTES]:
         is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
         return Skipped(path=task.path, reason="UTF-16" if is_wide else "binary, for all its name says")
-    if any(mark in data[:_HEAD_BYTES] for mark in _OURS):
+    if task.module is None and any(mark in data[:_HEAD_BYTES] for mark in _OURS):
         return Skipped(path=task.path, reason="made by Pyrometer")
     head = b"\n".join(data[:_HEAD_BYTES].split(b"\n")[:_HEAD_LINES])
     is_generated = _GENERATED.search(head) is not None
