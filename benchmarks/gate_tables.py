@@ -146,7 +146,7 @@ def attribution(outcomes: Sequence[Outcome]) -> Section:
         cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
     lines = [
         "One place slowed by 3 to 5 % of a step: which places are told",
-        f"{'':<20}{'gates':>6}{'FAIL':>7}  {'right first, %':<28}{'a wrong one told, %':<28}",
+        f"{'':<20}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}{'a wrong one told, %':<28}",
     ]
     missed = []
     for name, cell in cells.items():
@@ -157,7 +157,7 @@ def attribution(outcomes: Sequence[Outcome]) -> Section:
             missed.append(f"attribution: {name}")
         told = (f"{rate(right, len(cell))} {verdicts[0]}", f"{rate(wrong, len(cell))} {verdicts[1]}")
         lines.append(
-            f"{name:<20}{len(cell):>6}{_percent(cell, is_fail):>5} %  {told[0]:<28}{told[1]:<28}".rstrip()
+            f"{name:<20}{len(cell):>6}{_percent(cell, is_fail):>7} %  {told[0]:<28}{told[1]:<28}".rstrip()
         )
     return Section(text="\n".join(lines), missed=tuple(missed))
 
