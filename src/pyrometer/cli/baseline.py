@@ -120,7 +120,7 @@ def list_baselines(*, as_json: _Json = False) -> None:
         print(render_baseline_list_json(listed), end="")
     else:
         place = str(project_folder(folder) / "benchmarks")
-        _print(render_baseline_list(listed, folder=place, screen=_screen()))
+        print_text(render_baseline_list(listed, folder=place, screen=_screen()))
 
 
 @GROUP.command()
@@ -130,7 +130,7 @@ def show(name: _Name, *, as_json: _Json = False) -> None:
     if as_json:
         print(render_baseline(saved), end="")
     else:
-        _print(render_baseline_terminal(saved, name=path.stem, place=str(path), screen=_screen()))
+        print_text(render_baseline_terminal(saved, name=path.stem, place=str(path), screen=_screen()))
 
 
 @GROUP.command()
@@ -159,10 +159,6 @@ def _to_mind(run: Run) -> list[str]:
 
 def _screen() -> Screen:
     return Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
-
-
-def _print(text: str) -> None:
-    print_text(text)
 
 
 def _say(text: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyrometer.analysis.codemap.heat import find_heat
 from pyrometer.analysis.saved_baseline import save_runs
-from pyrometer.cli.map import read_results
+from pyrometer.cli.map import read_results, write_file
 from pyrometer.cli.measuring import check_writable
 from pyrometer.codemap.mapping import find_root
 from pyrometer.errors import UsageError
@@ -29,7 +29,7 @@ from pyrometer.report.codemap_documents import (
 )
 from pyrometer.store.baseline_files import BASELINES_FOLDER_NAME, baseline_path, read_baseline, write_baseline
 from pyrometer.store.projects import project_folder
-from pyrometer.store.run_files import read_run, reason_of, replace_whole
+from pyrometer.store.run_files import read_run
 
 NAME = "baseline"
 REPORT = "profiling_report.md"
@@ -53,8 +53,9 @@ def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Pa
     """
     root = find_root(package, folder)
     figures = project_folder(folder) / BASELINES_FOLDER_NAME
-    _check(words, folder, {pages / name: mark for name, mark in _PAGES.items()})
-    _check(words, folder, {figures / name: mark for name, mark in _FORMATS.items()})
+    marks = {pages / name: mark for name, mark in _PAGES.items()}
+    marks |= {figures / name: mark for name, mark in _FORMATS.items()}
+    _check(words, folder, marks)
     known = read_baseline(baseline_path(NAME, folder=folder))
     results = read_results(root)
     run = _profiled(words, folder)
@@ -64,12 +65,11 @@ def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Pa
     report = _report(run)
     path = baseline_path(NAME, folder=folder)
     write_baseline(baseline, path)
-    return [
-        path,
-        *(_write(figures / name, documents[name]) for name in _FIGURES),
-        _write(pages / REPORT, report),
-        *(_write(pages / name, documents[name]) for name in _PAGES if name != REPORT),
-    ]
+    texts = {figures / name: documents[name] for name in _FIGURES}
+    texts |= {pages / name: documents.get(name, report) for name in _PAGES}
+    for file, text in texts.items():
+        write_file(file, text)
+    return [path, *texts]
 
 
 def _check(words: Sequence[str], folder: Path, files: Mapping[Path, str]) -> None:
@@ -105,12 +105,3 @@ class InitFailedError(UsageError):
     """The program that was to be the baseline failed."""
 
     exit_code = PROGRAM_FAILED
-
-
-def _write(path: Path, text: str) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_whole(path, text.encode("utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {reason_of(error)}") from error
-    return path

@@ -31,9 +31,11 @@ def compare_map_files(before: str, after: str, *, chosen: str, output: Path | No
     """Tell what changed from one map to the other."""
     paths = [current_folder() / name for name in (before, after)]
     comparison = compare_maps(*(build_results(read_map(path)) for path in paths))
-    names = [one.code.package or one.code.name for one in (comparison.before, comparison.after)]
-    if names[0] != names[1]:
-        print(f"pyrometer: these are maps of different things: {names[0]} and {names[1]}", file=sys.stderr)
+    before_name, after_name = comparison.before.name, comparison.after.name
+    if before_name != after_name:
+        print(
+            f"pyrometer: these are maps of different things: {before_name} and {after_name}", file=sys.stderr
+        )
     if chosen == "markdown":
         text = render_map_comparison_markdown(comparison, top=top)
     elif chosen == "terminal":

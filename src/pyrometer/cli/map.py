@@ -115,7 +115,8 @@ def map_sources(
     elif target is not None:
         chosen = map_format or _format_for(target)
         _check_ours(target, chosen)
-        _write(target, render_map(report, chosen))
+        write_file(target, render_map(report, chosen))
+        print(f"pyrometer: written to {for_terminal(str(target))}", file=sys.stderr)
     elif map_format in {None, MapFormat.TERMINAL}:
         screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
         print_text(
@@ -208,15 +209,14 @@ def write_documents(report: MapReport, folder: Path) -> None:
     """All documents under their default names."""
     documents = map_documents(report)
     for name, text in documents.items():
-        _write(folder / name, text, quiet=True)
+        write_file(folder / name, text)
     print(f"pyrometer: {folder}: {', '.join(documents)}", file=sys.stderr)
 
 
-def _write(path: Path, text: str, *, quiet: bool = False) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write a document, whole or not at all; missing folders are made."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(Path(os.path.realpath(path)), text.encode("utf-8"))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {reason_of(error)}; name another file with -o") from error
-    if not quiet:
-        print(f"pyrometer: written to {for_terminal(str(path))}", file=sys.stderr)

@@ -36,7 +36,7 @@ def render_map_comparison_markdown(comparison: MapComparison, *, top: int | None
 
 
 def _title(comparison: MapComparison) -> str:
-    return f"What changed in {comparison.after.code.package or comparison.after.code.name}"
+    return f"What changed in {comparison.after.name}"
 
 
 def _sections(comparison: MapComparison, *, top: int | None) -> Iterator[Section]:
@@ -166,13 +166,8 @@ def _complexity(comparison: MapComparison, *, top: int | None) -> Section:
 
 
 def _circles_and_packages(comparison: MapComparison) -> Section:
-    lines = [
-        f"new circle: {' → '.join((*cycle.shortest, cycle.shortest[0]))}" for cycle in comparison.new_cycles
-    ]
-    lines += [
-        f"circle that is gone: {' → '.join((*cycle.shortest, cycle.shortest[0]))}"
-        for cycle in comparison.gone_cycles
-    ]
+    lines = [f"new circle: {cycle.way_round}" for cycle in comparison.new_cycles]
+    lines += [f"circle that is gone: {cycle.way_round}" for cycle in comparison.gone_cycles]
     for cycle, come, gone in comparison.changed_cycles:
         moved = [f"with {', '.join(come)}"] if come else []
         moved += [f"without {', '.join(gone)}"] if gone else []

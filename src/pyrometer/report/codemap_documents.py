@@ -53,7 +53,7 @@ class MapReport:
     @property
     def name(self) -> str:
         """What is mapped."""
-        return self.results.code.package or self.results.code.name
+        return self.results.name
 
 
 def render_map_terminal(

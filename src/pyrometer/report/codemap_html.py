@@ -10,7 +10,15 @@ from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.codemap_heat import color_of, heat_sections
 from pyrometer.report.codemap_sections import dependency_sections, inventory_sections, skipped_section
 from pyrometer.report.page_shell import fill_page
-from pyrometer.report.page_views.blocks import Block, GridColumn, from_sections, grid, name_of, view
+from pyrometer.report.page_views.blocks import (
+    Block,
+    GridColumn,
+    from_sections,
+    grid,
+    name_of,
+    one_group,
+    view,
+)
 from pyrometer.report.safe_text import escape_controls
 from pyrometer.units import format_count, format_duration, format_share
 
@@ -21,7 +29,7 @@ _TOP = 20
 
 def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
     """The page; boxes and functions are by the run's time where there is one, else by what they are."""
-    name = results.code.package or results.code.name
+    name = results.name
     views = [
         view("map", "System map", (_picture_block(results, heat, name),)),
         *(
@@ -52,15 +60,7 @@ def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
                 "started": results.code.made_at,
                 "version": __version__,
             },
-            "groups": [
-                {
-                    "title": "Map",
-                    "views": [
-                        {"key": one["key"], "title": one["title"], "count": one["count"], "empty": False}
-                        for one in views
-                    ],
-                }
-            ],
+            "groups": one_group("Map", views),
         },
         views=views,
     )

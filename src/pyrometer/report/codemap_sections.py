@@ -239,10 +239,9 @@ def _cycles(cycles: Sequence[Cycle], *, top: int | None) -> Section:
 
 
 def _describe_cycle(cycle: Cycle) -> Iterator[str]:
-    way = " → ".join((*cycle.shortest, cycle.shortest[0]))
     others = len(cycle.members) - len(cycle.shortest)
     more = f", and {format_count(others, 'more module')} bound to it" if others else ""
-    yield f"{way}{more}"
+    yield f"{cycle.way_round}{more}"
     statements = sum(edge.weight for edge in cycle.cut)
     least = "" if cycle.is_least else "; perhaps fewer would do"
     cut = ", ".join(f"{edge.importer} → {edge.imported} ({_where(edge)})" for edge in cycle.cut[:_LISTED])

@@ -33,6 +33,7 @@ from pyrometer.report.page_views.blocks import (
     from_sections,
     grid,
     missing,
+    one_group,
     small_print,
     view,
 )
@@ -77,15 +78,7 @@ def _contents(comparison: Comparison, views: Sequence[Block]) -> Block:
             "started": f"B: {after}",
             "version": __version__,
         },
-        "groups": [
-            {
-                "title": "Comparison",
-                "views": [
-                    {"key": one["key"], "title": one["title"], "count": one["count"], "empty": False}
-                    for one in views
-                ],
-            }
-        ],
+        "groups": one_group("Comparison", views),
     }
 
 

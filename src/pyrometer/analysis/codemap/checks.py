@@ -143,7 +143,7 @@ def _cycles(results: MapResults, rules: StructureRules) -> Iterator[Violation]:
         yield Violation(
             rule=f"{format_count(len(results.cycles), 'circle')} of modules, {allowed}",
             where=f"{first.path}:{first.line}",
-            text=" → ".join((*cycle.shortest, cycle.shortest[0])),
+            text=cycle.way_round,
         )
 
 

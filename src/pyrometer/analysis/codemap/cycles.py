@@ -21,6 +21,11 @@ class Cycle:
     is_least: bool
     """Whether fewer are known not to do."""
 
+    @property
+    def way_round(self) -> str:
+        """The shortest way, back to where it begins."""
+        return " → ".join((*self.shortest, self.shortest[0]))
+
 
 def find_cycles(edges: Iterable[Edge]) -> tuple[Cycle, ...]:
     """All circles, the largest first."""

@@ -173,8 +173,10 @@ class _PlacesOnMap:
     _by_path: dict[str, FileFacts] = field(default_factory=dict)
     _by_module: dict[str, FileFacts] = field(default_factory=dict)
     _found: dict[Function, _Place | None] = field(default_factory=dict)
+    _code_places: CodePlaces = field(init=False)
 
     def __post_init__(self) -> None:
+        self._code_places = CodePlaces(self.run.program)
         root = self.results.code.root.rstrip("/")
         for file in self.results.code.files:
             self._by_path[f"{root}/{file.path}"] = file
@@ -190,9 +192,8 @@ class _PlacesOnMap:
 
     def _from_elsewhere(self, function: Function) -> FileFacts | None:
         """The same module of another copy: not one of Python's own that happens to have its name."""
-        places = CodePlaces(self.run.program)
-        file = self._by_module.get(places.module(function.file))
-        if file is None or places.origin(function.file) is Origin.STDLIB:
+        file = self._by_module.get(self._code_places.module(function.file))
+        if file is None or self._code_places.origin(function.file) is Origin.STDLIB:
             return None
         return file if any(one.name == function.name for one in file.functions) else None
 

@@ -76,12 +76,17 @@ def find_imports(code: CodeMap) -> Imports:
             else:
                 _add_once(outer.setdefault(first, []), site)
     return Imports(
-        edges=tuple(
-            Edge(importer=importer, imported=imported, sites=tuple(sites))
-            for (importer, imported), sites in sorted(inner.items())
-        ),
+        edges=edges_from(inner),
         externals={name: tuple(sites) for name, sites in sorted(outer.items())},
         without_source={name: tuple(sites) for name, sites in sorted(missing.items())},
+    )
+
+
+def edges_from(sites: Mapping[tuple[str, str], Iterable[ImportSite]]) -> tuple[Edge, ...]:
+    """An edge for each pair of who imports and what is imported, in the order of their names."""
+    return tuple(
+        Edge(importer=importer, imported=imported, sites=tuple(found))
+        for (importer, imported), found in sorted(sites.items())
     )
 
 
@@ -165,13 +170,7 @@ def edges_of_parts(edges: Iterable[Edge], code: CodeMap) -> dict[Path, tuple[Edg
             path[len(inside)] if len(path) > len(inside) else OWN_FILE for path in (importer, imported)
         )
         grouped.setdefault(inside, {}).setdefault((names[0], names[1]), []).extend(edge.sites)
-    return {
-        inside: tuple(
-            Edge(importer=importer, imported=imported, sites=tuple(sites))
-            for (importer, imported), sites in sorted(found.items())
-        )
-        for inside, found in grouped.items()
-    }
+    return {inside: edges_from(found) for inside, found in grouped.items()}
 
 
 def _common(one: Path, other: Path) -> Path:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyrometer.analysis.codemap.imports import OWN_FILE, Edge
+from pyrometer.analysis.codemap.imports import OWN_FILE, Edge, ImportSite, edges_from
 from pyrometer.analysis.codemap.inventory import Part
 from pyrometer.analysis.codemap.results import Level, MapResults, level_of
 
@@ -100,17 +100,16 @@ def _grouped(level: Level, sizes: Mapping[str, _Size]) -> tuple[Level, dict[str,
         return level, dict(sizes), ()
     kept, small = by_code[: MOST_BOXES - 1], by_code[MOST_BOXES - 1 :]
     stands_for = dict.fromkeys(small, OTHERS)
-    joined: dict[tuple[str, str], Edge] = {}
+    joined: dict[tuple[str, str], list[ImportSite]] = {}
     for edge in level.edges:
         one, other = (stands_for.get(name, name) for name in (edge.importer, edge.imported))
         if one != other:
-            before = joined[one, other].sites if (one, other) in joined else ()
-            joined[one, other] = Edge(importer=one, imported=other, sites=(*before, *edge.sites))
+            joined.setdefault((one, other), []).extend(edge.sites)
     new_sizes = {name: sizes[name] for name in kept}
     new_sizes[OTHERS] = _Size(
         code=sum(sizes[name].code for name in small), files=sum(sizes[name].files for name in small)
     )
-    return level_of(tuple(new_sizes), tuple(joined.values())), new_sizes, tuple(small)
+    return level_of(tuple(new_sizes), edges_from(joined)), new_sizes, tuple(small)
 
 
 def _placed(level: Level, sizes: Mapping[str, _Size]) -> tuple[tuple[Box, ...], float]:

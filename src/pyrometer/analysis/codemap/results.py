@@ -56,6 +56,11 @@ class MapResults:
     """Of modules, by imports that are carried out when they are imported."""
     packages: Packages
 
+    @property
+    def name(self) -> str:
+        """What is mapped: the package in full, or the folder."""
+        return self.code.package or self.code.name
+
 
 def build_results(code: CodeMap) -> MapResults:
     """Everything from a map."""

@@ -172,6 +172,12 @@ def view(key: str, title: str, blocks: Iterable[Block], *, count: int | None = N
     return {"key": key, "title": title, "count": count or 0, "blocks": list(blocks)}
 
 
+def one_group(title: str, views: Iterable[Block]) -> list[Block]:
+    """The list of views of a page that has them all together."""
+    entries = [{**{name: one[name] for name in ("key", "title", "count")}, "empty": False} for one in views]
+    return [{"title": title, "views": entries}]
+
+
 def from_sections(sections: Iterable[Section]) -> list[Block]:
     """Sections of the other reports, whose figures are written already."""
     found: list[Block] = []
