@@ -18,7 +18,7 @@ from pyrometer.cli.compare_maps import are_maps, compare_map_files
 from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, rows_wanted
 from pyrometer.cli.report_files import write_report
 from pyrometer.cli.report_formats import format_for
 from pyrometer.errors import UsageError
@@ -125,8 +125,7 @@ def compare(
     Counts and bytes are told from one run a side; times are judged only over 8 processes or more on each
     side that were recorded by turns. Ends with code 4 where the runs may not be compared.
     """
-    if show_all and top is not None:
-        raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
+    rows = rows_wanted(top, show_all=show_all, default=DEFAULT_TOP)
     allowed = frozenset(allow or ())
     check_fact_names(allowed)
     check_writable("--flamegraph", flamegraph, endings=(".svg",))
@@ -144,7 +143,6 @@ def compare(
     else:
         _check_only_measured(pairs=pairs, threads=threads, link=link)
         if are_maps(*_two(words), folder=current_folder()):
-            rows = None if show_all else top or DEFAULT_TOP
             compare_map_files(*_two(words), chosen=chosen.value, output=output, top=rows)
             return
         sides = find_sides(*_two(words), folder=current_folder(), allowed=allowed)
@@ -154,9 +152,8 @@ def compare(
     if flamegraph is not None and not is_refused:
         write_report(flamegraph, _flamegraph(comparison), run_path=paths, option="--flamegraph")
         print(f"{flamegraph}: open it in a browser", file=sys.stderr)
-    rows = None if show_all else top or DEFAULT_TOP
     if output is None:
-        _show(_render(comparison, chosen, rows))
+        print_text(_render(comparison, chosen, rows))
     else:
         file = output / _FILE_NAME if output.is_dir() else output
         write_report(file, _render(comparison, chosen, rows), run_path=paths)
@@ -230,7 +227,3 @@ def _render(comparison: Comparison, chosen: CompareFormat, top: int | None) -> s
             return render_comparison_terminal(
                 comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
             )
-
-
-def _show(text: str) -> None:
-    print_text(text)

@@ -10,7 +10,7 @@ import typer
 from pyrometer.analysis.codemap.checks import StructureRules, check_structure, unknown_names
 from pyrometer.analysis.codemap.heat import MapHeat, find_heat
 from pyrometer.analysis.codemap.results import MapResults, build_results
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, rows_wanted
 from pyrometer.codemap.mapping import find_root, make_map
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
@@ -93,8 +93,7 @@ def map_sources(
     ] = False,
 ) -> None:
     """Read sources without running them: what there is, what imports what, and where it is large."""
-    if show_all and top is not None:
-        raise UsageError(f"--all shows all rows, and --top {top} does not; leave one of them out")
+    rows = rows_wanted(top, show_all=show_all, default=DEFAULT_TOP)
     if check and any((heat, map_format, output, top, show_all)):
         raise UsageError("--check prints what breaks a rule, and nothing else; leave the other options out")
     folder = current_folder()
@@ -107,7 +106,7 @@ def map_sources(
     report = MapReport(
         results=results,
         heat=None if heat is None else _heat(results, heat),
-        top=None if show_all else top or DEFAULT_TOP,
+        top=rows,
     )
     target = None if output in {None, "-"} else Path(str(output))
     if target is not None and map_format is None and _is_folder(str(output), target):
