@@ -17,19 +17,17 @@ NATIVE = pytest.mark.skipif(KIND != "native", reason="only the compiled core cou
 
 # Times are made up, so that nothing depends on the machine: each function says what a call of it takes.
 MADE_UP_TIMES = """
-    import contextlib, itertools, random
+    import contextlib, itertools
     from pyrometer.integrations import pytest_judging
-
-    CHANCE = random.Random(1)
 
     @contextlib.contextmanager
     def timing(function, arguments, positional=()):
         function = getattr(function, "__func__", function)
         self = [object()] if "self" in function.__code__.co_varnames[:1] else []
+        noises = itertools.cycle(getattr(function, "noises", (1.0,)))
         def timed(calls):
             function(*self, **arguments)
-            noise = CHANCE.lognormvariate(0, getattr(function, "spread", 0))
-            return round(calls * function.cost_ns * noise)
+            return round(calls * function.cost_ns * next(noises))
         yield timed
 
     pytest_judging.timing = timing
@@ -260,9 +258,9 @@ def test_a_test_slower_than_its_reference_fails_and_any_other_passes(pytester: p
         test_timed="""
         import pytest
 
-        def costing(cost_ns, spread=0):
+        def costing(cost_ns, noises=(1.0,)):
             def mark(function):
-                function.cost_ns, function.spread = cost_ns, spread
+                function.cost_ns, function.noises = cost_ns, noises
                 return function
             return mark
 
@@ -286,7 +284,7 @@ def test_a_test_slower_than_its_reference_fails_and_any_other_passes(pytester: p
         def test_within(data): ...
 
         @pytest.mark.max_time(ratio=1.2, reference=reference)
-        @costing(1_200, spread=1.0)
+        @costing(1_200, noises=(0.5, 2.0))
         def test_noisy(): ...
 
         @pytest.mark.max_time(ratio=1.2, reference=taking)
