@@ -23,7 +23,7 @@ from pyrometer.record.run import Run
 from pyrometer.record.samples import Function, StackNode
 from pyrometer.report.codemap_comparison import render_map_comparison_markdown, render_map_comparison_terminal
 from pyrometer.report.codemap_documents import MapFormat, MapReport, map_documents, render_map
-from pyrometer.report.codemap_heat import color_of
+from pyrometer.report.codemap_heat import heat_colors, own_times
 from pyrometer.report.codemap_json import render_map_json, schema_text
 from tests.codemap.trees import map_of
 from tests.report.sample_runs import HOSTILE_NAMES, simple_run
@@ -43,10 +43,16 @@ def results_of(root: Path, files: dict[str, str] | None = None) -> MapResults:
     return build_results(map_of(root, FILES if files is None else files, below="pack"))
 
 
-def run_of(root: Path, *stacks: Seen, sites: AllocationSites | None = None) -> Run:
+def run_of(
+    root: Path,
+    *stacks: Seen,
+    sites: AllocationSites | None = None,
+    places: dict[str, tuple[Path, int]] | None = None,
+) -> Run:
     """A run whose functions are those of the tree."""
     samples = stack_samples(*stacks)
     places = {
+        **(places or {}),
         "work": (root / "pack" / "low.py", 3),
         "go": (root / "pack" / "high" / "a.py", 3),
         "go.<locals>.<listcomp>": (root / "pack" / "high" / "a.py", 4),
@@ -148,13 +154,12 @@ class TestHeat:
     def test_a_packages_heat_is_that_of_its_own_file_and_of_all_below(self, tmp_path: Path) -> None:
         files = {**FILES, "pack/high/__init__.py": "def own():\n    pass\n"}
         results = results_of(tmp_path, files)
-        run = run_of(tmp_path, Seen(stack="main;go", python=300), Seen(stack="main;own", python=100))
-        assert run.samples is not None
-        functions = tuple(
-            Function("own", str(tmp_path / "pack" / "high" / "__init__.py"), 1) if one.name == "own" else one
-            for one in run.samples.functions
+        run = run_of(
+            tmp_path,
+            Seen(stack="main;go", python=300),
+            Seen(stack="main;own", python=100),
+            places={"own": (tmp_path / "pack" / "high" / "__init__.py", 1)},
         )
-        run = msgspec.structs.replace(run, samples=msgspec.structs.replace(run.samples, functions=functions))
         heat = find_heat(results, run)
         assert heat is not None
         assert {path: its.own_ns // 10**6 for path, its in heat.parts.items()} == {
@@ -177,8 +182,45 @@ class TestHeat:
         assert find_heat(results_of(tmp_path), run) is None
 
     def test_colours_go_from_cold_to_hot(self) -> None:
-        assert color_of(0) != color_of(0.5) != color_of(1)
-        assert all(re.fullmatch("#[0-9a-f]{6}", color_of(warmth / 10)) for warmth in range(11))
+        colors = heat_colors({"never": None, "cold": 0, "warm": 50, "hot": 100})
+        assert colors["never"] == colors["cold"] != colors["warm"] != colors["hot"] != colors["cold"]
+        assert all(re.fullmatch("#[0-9a-f]{6}", color) for color in colors.values())
+
+    def test_boxes_are_heated_by_what_they_stand_for(self, tmp_path: Path) -> None:
+        files = {**FILES, "pack/high/__init__.py": "def own():\n    pass\n"}
+        results = results_of(tmp_path, files)
+        run = run_of(
+            tmp_path,
+            Seen(stack="main;go", python=300),
+            Seen(stack="main;work", python=200),
+            places={"own": (tmp_path / "pack" / "high" / "__init__.py", 1)},
+        )
+        heat = find_heat(results, run)
+        assert heat is not None
+        together = own_times((OTHERS, "notes"), ("high", "low"), results.tree, heat)
+        assert together == {OTHERS: 500 * 10**6, "notes": None}
+        run = run_of(
+            tmp_path,
+            Seen(stack="main;own", python=100),
+            places={"own": (tmp_path / "pack" / "high" / "__init__.py", 1)},
+        )
+        heat = find_heat(results, run)
+        assert heat is not None
+        inside = own_times(("__init__", "a"), (), results.tree.parts["high"], heat)
+        assert inside == {"__init__": 100 * 10**6, "a": None}
+
+    def test_every_picture_has_the_same_colours(self, tmp_path: Path) -> None:
+        results = results_of(tmp_path)
+        run = run_of(tmp_path, Seen(stack="main;go", python=300), Seen(stack="main;work", python=100))
+        report = MapReport(results=results, heat=find_heat(results, run))
+        hottest = heat_colors({"it": 1})["it"]
+        svg, dot, mermaid = (
+            render_map(report, chosen) for chosen in (MapFormat.SVG, MapFormat.DOT, MapFormat.MERMAID)
+        )
+        assert re.search(rf'<title>high: .*</title>\n?<rect class="box" style="fill:{hottest}"', svg)
+        assert re.search(rf'\[label="high", style=filled, fillcolor="{hottest}"\];', dot)
+        assert re.search(rf"style m\d+_high fill:{hottest},", mermaid)
+        assert svg.count(hottest) == dot.count(hottest) == mermaid.count(hottest) == 1
 
 
 class TestRules:

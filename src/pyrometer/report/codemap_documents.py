@@ -1,15 +1,15 @@
 """The documents a code map makes, by format and under their default names."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pyrometer.analysis.codemap.heat import MapHeat
 from pyrometer.analysis.codemap.picture import draw_system_map, level_to_draw
-from pyrometer.analysis.codemap.results import MapResults
+from pyrometer.analysis.codemap.results import Level, MapResults
 from pyrometer.report.blocks import Code, Lines, Picture, Section
 from pyrometer.report.codemap_graphs import render_dot, render_mermaid
-from pyrometer.report.codemap_heat import describe_heat, heat_colors, heat_sections
+from pyrometer.report.codemap_heat import describe_heat, heat_colors, heat_sections, own_times
 from pyrometer.report.codemap_html import render_map_html
 from pyrometer.report.codemap_json import render_dependencies_json, render_inventory_json, render_map_json
 from pyrometer.report.codemap_sections import (
@@ -106,16 +106,25 @@ def render_map_svg(report: MapReport) -> str:
     picture = draw_system_map(report.results)
     if heat is None:
         return draw_map_svg(picture, title=title)
+    own = own_times((box.name for box in picture.boxes), picture.together, report.results.tree, heat)
     return draw_map_svg(
         picture,
         title=f"{title}, by the CPU time of {heat.program}",
-        colors=heat_colors(report.results, heat),
-        said=lambda name: describe_heat(heat, heat.parts.get((name,))),
+        colors=heat_colors(own),
+        said=lambda name: describe_heat(heat, own[name]),
     )
 
 
 def _diagram(report: MapReport) -> Code:
-    return Code(lines=tuple(render_mermaid(level_to_draw(report.results)).splitlines()), language="mermaid")
+    return Code(lines=tuple(_graph(report, render_mermaid).splitlines()), language="mermaid")
+
+
+def _graph(report: MapReport, render: Callable[[Level, Mapping[str, str]], str]) -> str:
+    found = level_to_draw(report.results)
+    if report.heat is None:
+        return render(found.level, {})
+    own = own_times(found.level.names, found.together, report.results.tree, report.heat)
+    return render(found.level, heat_colors(own))
 
 
 def map_documents(report: MapReport) -> dict[str, str]:
@@ -168,6 +177,6 @@ _RENDERERS: dict[MapFormat, Callable[[MapReport], str]] = {
     MapFormat.JSON: lambda report: render_map_json(report.results, report.heat),
     MapFormat.SVG: render_map_svg,
     MapFormat.HTML: lambda report: render_map_html(report.results, report.heat),
-    MapFormat.MERMAID: lambda report: render_mermaid(level_to_draw(report.results)),
-    MapFormat.DOT: lambda report: render_dot(level_to_draw(report.results)),
+    MapFormat.MERMAID: lambda report: _graph(report, render_mermaid),
+    MapFormat.DOT: lambda report: _graph(report, render_dot),
 }

@@ -1,8 +1,11 @@
 """A run on a code map: where time went, and which hot places are large, or complex; colours for it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyrometer.analysis.codemap.heat import COMPLEX_FROM, LARGE_LINES, LEAST_SHARE, Heat, HotFunction, MapHeat
+from pyrometer.analysis.codemap.imports import OWN_FILE
+from pyrometer.analysis.codemap.inventory import Part
+from pyrometer.analysis.codemap.picture import OTHERS
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.blocks import Column, Lines, Row, Section, Table, notes
 from pyrometer.report.cells import UNKNOWN_CELL
@@ -121,22 +124,40 @@ def _untouched(heat: MapHeat, top: int | None) -> Section:
     )
 
 
-def heat_colors(results: MapResults, heat: MapHeat) -> Mapping[str, str]:
-    """The colour of each part directly below the root: from cold to the hottest, by its own time."""
-    shares = {part.name: heat.share(heat.parts.get(part.path)) for part in results.tree.parts.values()}
-    highest = max(shares.values(), default=0.0)
-    return {name: color_of(share / highest if highest else 0.0) for name, share in shares.items()}
+def own_times(
+    names: Iterable[str], together: Sequence[str], inside: Part, heat: MapHeat
+) -> dict[str, int | None]:
+    """CPU time of its own of each box in a picture of a part; None where no sample met it."""
+    return {name: _own_time(together if name == OTHERS else (name,), inside, heat) for name in names}
 
 
-def color_of(warmth: float) -> str:
+def _own_time(names: Iterable[str], inside: Part, heat: MapHeat) -> int | None:
+    met: list[Heat | None] = []
+    for name in names:
+        if name == OWN_FILE and name not in inside.parts:
+            met += (heat.files.get(file.path) for file in inside.files)
+        else:
+            met.append(heat.parts.get((*inside.path, name)))
+    own = [one.own_ns for one in met if one is not None]
+    return sum(own) if own else None
+
+
+def heat_colors(own: Mapping[str, int | None]) -> dict[str, str]:
+    """The colours of boxes: from cold to the hottest of them, by their own time."""
+    highest = max((own_ns or 0 for own_ns in own.values()), default=0)
+    return {name: _color_of((own_ns or 0) / highest if highest else 0.0) for name, own_ns in own.items()}
+
+
+def _color_of(warmth: float) -> str:
     """A colour between cold (0) and hot (1)."""
     return "#" + "".join(
         f"{round(cold + (hot - cold) * warmth):02x}" for cold, hot in zip(_COLD, _HOT, strict=True)
     )
 
 
-def describe_heat(heat: MapHeat, its: Heat | None) -> str:
-    """A part's heat in a few words."""
-    if its is None:
+def describe_heat(heat: MapHeat, own_ns: int | None) -> str:
+    """A box's heat in a few words."""
+    if own_ns is None:
         return "; not met by any sample"
-    return f"; {format_share(heat.share(its))} of the CPU time, {format_duration(its.own_ns)} of its own"
+    share = format_share(heat.share(Heat(own_ns=own_ns)))
+    return f"; {share} of the CPU time, {format_duration(own_ns)} of its own"

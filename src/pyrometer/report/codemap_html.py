@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer._version import __version__
 from pyrometer.analysis.codemap.heat import Heat, HotFunction, MapHeat
-from pyrometer.analysis.codemap.inventory import Part, Path, PlacedFunction, functions_by
+from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
 from pyrometer.analysis.codemap.picture import OTHERS, SystemMap, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults
-from pyrometer.report.codemap_heat import color_of, heat_sections
+from pyrometer.report.codemap_heat import heat_colors, heat_sections, own_times
 from pyrometer.report.codemap_sections import dependency_sections, inventory_sections, skipped_section
 from pyrometer.report.page_shell import fill_page
 from pyrometer.report.page_views.blocks import (
@@ -70,7 +70,7 @@ def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
 
 
 def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Block:
-    pictures = {part.path: draw_system_map(results, part) for part in _pictured(results)}
+    pictures = [(part, draw_system_map(results, part)) for part in _pictured(results)]
     functions = _functions_by_part(results, heat)
     hint = "Click a module to see what it holds" + ("" if heat is None else ", and where its time went") + "."
     return {
@@ -79,7 +79,7 @@ def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Bloc
         "hint": hint,
         "functions": "most complex functions" if heat is None else "hot functions",
         "columns": ["complexity", "lines", "where"] if heat is None else ["own", "%", "where"],
-        "pictures": {".".join(path): _picture(picture, path, heat) for path, picture in pictures.items()},
+        "pictures": {part.dotted: _picture(picture, part, heat) for part, picture in pictures},
         "parts": {
             part.dotted: {
                 "facts": [[label, value] for label, value in _facts(part, heat)],
@@ -88,8 +88,8 @@ def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Bloc
             for part in results.tree.walk()
         }
         | {
-            ".".join((*path, OTHERS)): {"facts": _facts_of_others(picture), "functions": []}
-            for path, picture in pictures.items()
+            ".".join((*part.path, OTHERS)): {"facts": _facts_of_others(picture), "functions": []}
+            for part, picture in pictures
             if picture.together
         },
     }
@@ -110,9 +110,11 @@ def _pictured(results: MapResults) -> Iterator[Part]:
     yield from sorted(worth, key=lambda part: (len(part.path), -part.lines.code))[:_MOST_PICTURES]
 
 
-def _picture(picture: SystemMap, path: Path, heat: MapHeat | None) -> Block:
-    shares = {box.name: _share(picture, path, box.name, heat) for box in picture.boxes}
-    highest = max(shares.values(), default=0.0)
+def _picture(picture: SystemMap, inside: Part, heat: MapHeat | None) -> Block:
+    colors: dict[str, str] = {}
+    if heat is not None:
+        own = own_times((box.name for box in picture.boxes), picture.together, inside, heat)
+        colors = heat_colors(own) if any(own.values()) else {}
     return {
         "width": round(picture.width),
         "height": round(picture.height),
@@ -124,19 +126,12 @@ def _picture(picture: SystemMap, path: Path, heat: MapHeat | None) -> Block:
                 "width": round(box.width, 1),
                 "height": round(box.height, 1),
                 "code": box.code,
-                "colour": color_of(shares[box.name] / highest) if highest else None,
+                "colour": colors.get(box.name),
             }
             for box in picture.boxes
         ],
         "edges": [[name_of(edge.importer), name_of(edge.imported), edge.weight] for edge in picture.edges],
     }
-
-
-def _share(picture: SystemMap, path: Path, name: str, heat: MapHeat | None) -> float:
-    if heat is None:
-        return 0.0
-    names = picture.together if name == OTHERS else (name,)
-    return sum(heat.share(heat.parts.get((*path, one))) for one in names)
 
 
 def _facts(part: Part, heat: MapHeat | None) -> Iterator[tuple[str, str]]:

@@ -64,12 +64,19 @@ class _Size:
     files: int
 
 
-def level_to_draw(results: MapResults) -> Level:
-    """The parts directly below the root, of very many the small ones as one."""
-    return _sized_level(results, results.tree)[0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelToDraw:
+    """The parts directly below another, of very many the small ones as one with the name ``OTHERS``."""
+
+    level: Level
+    sizes: Mapping[str, _Size]
+    together: tuple[str, ...]
+    """The small ones."""
 
 
-def _sized_level(results: MapResults, whole: Part) -> tuple[Level, dict[str, _Size], tuple[str, ...]]:
+def level_to_draw(results: MapResults, part: Part | None = None) -> LevelToDraw:
+    """The parts directly below the root, or below another part."""
+    whole = results.tree if part is None else part
     sizes = {
         inner.name: _Size(code=inner.lines.code, files=inner.file_count) for inner in whole.parts.values()
     }
@@ -80,24 +87,24 @@ def _sized_level(results: MapResults, whole: Part) -> tuple[Level, dict[str, _Si
 
 def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
     """The picture of the parts directly below the root, or below another part."""
-    level, sizes, together = _sized_level(results, results.tree if part is None else part)
-    drawn = sorted(level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
-    boxes, height = _placed(level, sizes)
+    found = level_to_draw(results, part)
+    drawn = sorted(found.level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
+    boxes, height = _placed(found.level, found.sizes)
     return SystemMap(
         width=WIDTH,
         height=height,
         boxes=boxes,
         edges=tuple(drawn[:MOST_LINKS]),
         all_edges=len(drawn),
-        together=together,
+        together=found.together,
     )
 
 
-def _grouped(level: Level, sizes: Mapping[str, _Size]) -> tuple[Level, dict[str, _Size], tuple[str, ...]]:
+def _grouped(level: Level, sizes: Mapping[str, _Size]) -> LevelToDraw:
     """Of very many parts the small ones as one; those with most code stay by themselves."""
     by_code = sorted(sizes, key=lambda name: (-sizes[name].code, name))
     if len(by_code) <= MOST_BOXES:
-        return level, dict(sizes), ()
+        return LevelToDraw(level=level, sizes=sizes, together=())
     kept, small = by_code[: MOST_BOXES - 1], by_code[MOST_BOXES - 1 :]
     stands_for = dict.fromkeys(small, OTHERS)
     joined: dict[tuple[str, str], list[ImportSite]] = {}
@@ -109,7 +116,9 @@ def _grouped(level: Level, sizes: Mapping[str, _Size]) -> tuple[Level, dict[str,
     new_sizes[OTHERS] = _Size(
         code=sum(sizes[name].code for name in small), files=sum(sizes[name].files for name in small)
     )
-    return level_of(tuple(new_sizes), edges_from(joined)), new_sizes, tuple(small)
+    return LevelToDraw(
+        level=level_of(tuple(new_sizes), edges_from(joined)), sizes=new_sizes, together=tuple(small)
+    )
 
 
 def _placed(level: Level, sizes: Mapping[str, _Size]) -> tuple[tuple[Box, ...], float]:
