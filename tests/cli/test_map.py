@@ -116,7 +116,16 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
     assert (project / "c.md").read_text().startswith("# What changed in pack")
     assert run_command(["compare", "a.json", "pyproject.toml"]) == 2
     assert "a.json is a code map, and the other one is not" in capsys.readouterr().err
-    assert run_command(["compare", "a.json", "b.json", "--format", "html"]) == 2
+    assert run_command(["compare", "a.json", "b.json", "-o", "c.html"]) == 0
+    assert "What changed in pack" in (project / "c.html").read_text()
+    assert run_command(["compare", "a.json", "b.json", "-o", "c.json"]) == 0
+    edges = json.loads((project / "c.json").read_text())["edges"]
+    assert [(one["importer"], one["imports_before"], one["imports_after"]) for one in edges] == [
+        ("new", None, 1)
+    ]
+    assert run_command(["compare", "a.json", "b.json", "--allow", "threads"]) == 2
+    assert "are for runs, and these are code maps" in capsys.readouterr().err
+    assert run_command(["compare", "a.json", "b.json", "-o", "a.json"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ from pyrometer.record.allocations import AllocationSite, AllocationSites, Proces
 from pyrometer.record.run import Run
 from pyrometer.record.samples import Function, StackNode
 from pyrometer.report.codemap_comparison import render_map_comparison_markdown, render_map_comparison_terminal
+from pyrometer.report.codemap_comparison_html import render_map_comparison_html
+from pyrometer.report.codemap_comparison_json import render_map_comparison_json
+from pyrometer.report.codemap_comparison_json import schema_text as comparison_schema
 from pyrometer.report.codemap_documents import MapFormat, MapReport, map_documents, render_map
 from pyrometer.report.codemap_heat import heat_colors, own_times
 from pyrometer.report.codemap_json import render_map_json, schema_text
@@ -309,6 +312,24 @@ def test_two_maps_tell_what_grew_and_what_is_new(tmp_path: Path) -> None:
     assert "low → new" in text
     assert "new circle: pack.low → pack.new → pack.low" in text
     assert "low → new" in render_map_comparison_markdown(comparison)
+    assert "pack.low" in render_map_comparison_html(comparison)
+    content = json.loads(render_map_comparison_json(comparison))
+    jsonschema.Draft202012Validator(json.loads(comparison_schema())).validate(content)
+    assert {one["name"]: (one["code_before"], one["code_after"]) for one in content["files"]} == {
+        "high.b": (4, 0),
+        "low": (3, 4),
+        "new": (None, 1),
+    }
+    assert content["edges"][0] == {
+        "importer": "low",
+        "imported": "new",
+        "imports_before": None,
+        "imports_after": 1,
+    }
+    assert content["new_cycles"] == [["pack.low", "pack.new"]]
+    assert [content[side]["lines"]["code"] for side in ("before", "after")] == [
+        side.tree.lines.code for side in (before, after)
+    ]
 
 
 def test_a_circle_that_grew_is_neither_new_nor_gone(tmp_path: Path) -> None:
@@ -410,9 +431,12 @@ def test_the_file_fits_its_schema_and_is_read_back(tmp_path: Path) -> None:
     assert msgspec.json.decode(text, type=type(results.code)) == results.code
 
 
-def test_the_published_schema_is_the_one_of_the_code() -> None:
-    published = Path(__file__).parents[2] / "docs" / "map.schema.json"
-    command = [sys.executable, "-m", "pyrometer.report.codemap_json"]
+@pytest.mark.parametrize(
+    ("module", "name"), [("codemap_json", "map"), ("codemap_comparison_json", "map-comparison")]
+)
+def test_the_published_schema_is_the_one_of_the_code(module: str, name: str) -> None:
+    published = Path(__file__).parents[2] / "docs" / f"{name}.schema.json"
+    command = [sys.executable, "-m", f"pyrometer.report.{module}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert published.read_text(encoding="utf-8") == printed
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
 from pyrometer.cli.printing import print_text, rows_wanted
 from pyrometer.cli.report_files import write_report
-from pyrometer.cli.report_formats import format_for
+from pyrometer.cli.report_formats import CompareFormat, format_for
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
 from pyrometer.report.comparison_sections import DEFAULT_TOP
@@ -28,15 +27,6 @@ from pyrometer.store.run_files import current_folder
 
 REFUSED = 4
 _FILE_NAME = "comparison.md"
-
-
-class CompareFormat(StrEnum):
-    """The forms of a comparison."""
-
-    TERMINAL = "terminal"
-    MARKDOWN = "markdown"
-    HTML = "html"
-    JSON = "json"
 
 
 _SIDE_HELP = "a run file, a folder of runs (several processes), or the name of a saved baseline"
@@ -143,7 +133,9 @@ def compare(
     else:
         _check_only_measured(pairs=pairs, threads=threads, link=link)
         if are_maps(*_two(words), folder=current_folder()):
-            compare_map_files(*_two(words), chosen=chosen.value, output=output, top=rows)
+            if flamegraph is not None or allowed:
+                raise UsageError("--flamegraph and --allow are for runs, and these are code maps")
+            compare_map_files(*_two(words), chosen=chosen, output=output, top=rows)
             return
         sides = find_sides(*_two(words), folder=current_folder(), allowed=allowed)
         comparison = _compare(*sides, allowed)

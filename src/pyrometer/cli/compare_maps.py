@@ -4,16 +4,19 @@ import os
 import sys
 from pathlib import Path
 
-from pyrometer.analysis.codemap.comparison import compare_maps
+from pyrometer.analysis.codemap.comparison import MapComparison, compare_maps
 from pyrometer.analysis.codemap.results import build_results
 from pyrometer.cli.printing import print_text
 from pyrometer.cli.report_files import write_report
+from pyrometer.cli.report_formats import CompareFormat
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
 from pyrometer.report.codemap_comparison import (
     render_map_comparison_markdown,
     render_map_comparison_terminal,
 )
+from pyrometer.report.codemap_comparison_html import render_map_comparison_html
+from pyrometer.report.codemap_comparison_json import render_map_comparison_json
 from pyrometer.store.map_files import is_map, read_map
 from pyrometer.store.run_files import current_folder
 
@@ -27,7 +30,9 @@ def are_maps(before: str, after: str, *, folder: Path) -> bool:
     return found[0]
 
 
-def compare_map_files(before: str, after: str, *, chosen: str, output: Path | None, top: int | None) -> None:
+def compare_map_files(
+    before: str, after: str, *, chosen: CompareFormat, output: Path | None, top: int | None
+) -> None:
     """Tell what changed from one map to the other."""
     paths = [current_folder() / name for name in (before, after)]
     comparison = compare_maps(*(build_results(read_map(path)) for path in paths))
@@ -36,16 +41,23 @@ def compare_map_files(before: str, after: str, *, chosen: str, output: Path | No
         print(
             f"pyrometer: these are maps of different things: {before_name} and {after_name}", file=sys.stderr
         )
-    if chosen == "markdown":
-        text = render_map_comparison_markdown(comparison, top=top)
-    elif chosen == "terminal":
-        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
-        text = render_map_comparison_terminal(
-            comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
-        )
-    else:
-        raise UsageError(f"two maps are compared as terminal or markdown, not as {chosen}")
+    text = _render(comparison, chosen, top=top)
     if output is None:
         print_text(text)
     else:
         write_report(output, text, run_path=paths)
+
+
+def _render(comparison: MapComparison, chosen: CompareFormat, *, top: int | None) -> str:
+    match chosen:
+        case CompareFormat.TERMINAL:
+            screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+            return render_map_comparison_terminal(
+                comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
+            )
+        case CompareFormat.MARKDOWN:
+            return render_map_comparison_markdown(comparison, top=top)
+        case CompareFormat.HTML:
+            return render_map_comparison_html(comparison)
+        case CompareFormat.JSON:
+            return render_map_comparison_json(comparison)

@@ -39,6 +39,15 @@ class Format(StrEnum):
     BASELINE_PAGE = "baseline-page"
 
 
+class CompareFormat(StrEnum):
+    """The forms of a comparison."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+
+
 OF_STACKS = frozenset({Format.FLAMEGRAPH, Format.COLLAPSED, Format.SPEEDSCOPE, Format.PPROF})
 """Formats of the sampled stacks, each also an option of its own beside a report."""
 MADE_OF_SEVERAL = frozenset({Format.BASELINE, Format.BASELINE_PAGE})

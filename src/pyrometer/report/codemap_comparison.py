@@ -24,7 +24,7 @@ def render_map_comparison_terminal(
 ) -> str:
     """The comparison as text of at most ``width`` columns."""
     page = Page(width=max(width or DEFAULT_WIDTH, _NARROWEST), color=color, ascii_only=ascii_only)
-    content = [page.paragraph(_title(comparison), style="bold")]
+    content = [page.paragraph(title_of(comparison), style="bold")]
     for section in _sections(comparison, top=top):
         content += page.section(section)
     return page.render(iter(content))
@@ -32,23 +32,25 @@ def render_map_comparison_terminal(
 
 def render_map_comparison_markdown(comparison: MapComparison, *, top: int | None = DEFAULT_TOP) -> str:
     """The same as Markdown."""
-    return sections_as_markdown(_title(comparison), _sections(comparison, top=top))
+    return sections_as_markdown(title_of(comparison), _sections(comparison, top=top))
 
 
-def _title(comparison: MapComparison) -> str:
+def title_of(comparison: MapComparison) -> str:
+    """What is told."""
     return f"What changed in {comparison.after.name}"
 
 
 def _sections(comparison: MapComparison, *, top: int | None) -> Iterator[Section]:
-    yield _modules(comparison)
+    yield modules_section(comparison)
     yield _growth("Files that changed", comparison.files, top=top, names="module")
     yield _edges("Edges between modules", comparison.edges, top=top)
     yield _edges("Edges between single modules", comparison.module_edges, top=top)
     yield _complexity(comparison, top=top)
-    yield _circles_and_packages(comparison)
+    yield circles_and_packages(comparison)
 
 
-def _modules(comparison: MapComparison) -> Section:
+def modules_section(comparison: MapComparison) -> Section:
+    """The parts directly below the root, and all together."""
     before, after = comparison.before.tree, comparison.after.tree
     rows = [_row(one) for one in comparison.parts]
     rows.append(
@@ -165,7 +167,8 @@ def _complexity(comparison: MapComparison, *, top: int | None) -> Section:
     )
 
 
-def _circles_and_packages(comparison: MapComparison) -> Section:
+def circles_and_packages(comparison: MapComparison) -> Section:
+    """Which have come, gone, or changed."""
     lines = [f"new circle: {cycle.way_round}" for cycle in comparison.new_cycles]
     lines += [f"circle that is gone: {cycle.way_round}" for cycle in comparison.gone_cycles]
     for cycle, come, gone in comparison.changed_cycles:
