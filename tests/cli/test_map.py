@@ -137,6 +137,7 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
         (["--heat", "nowhere.json"], "there is no such file"),
         (["-o", "pyproject.toml"], "does not say which format it is"),
         (["-o", "notes.md"], "notes.md exists and is no such map"),
+        (["--heat-by", "total"], "name the run with --heat RUN"),
         (["--check", "--all"], "leave the other options out"),
         (["only-vendored"], "only-vendored; vendor: code of others"),
         (["empty"], "there are no sources to be read in"),

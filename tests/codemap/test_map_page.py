@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from pyrometer.analysis.codemap.comparison import compare_maps
 from pyrometer.analysis.codemap.heat import find_heat
 from pyrometer.cli.map_linking import link_to_map
+from pyrometer.report.codemap_comparison_html import render_map_comparison_html
 from pyrometer.report.codemap_html import render_map_html
 from pyrometer.report.codemap_json import render_map_json
 from pyrometer.report.html_page import render_html
@@ -53,6 +55,31 @@ def test_a_module_that_is_clicked_shows_its_hot_functions_and_the_way_into_it(
         assert page.text(".map-about").startswith("high.")
         page.page.locator(".crumb").first.click()
         assert page.page.locator(".map-box", has_text="low").count() == 1
+
+
+def test_what_makes_a_box_warm_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    results = results_of(tmp_path)
+    run = run_of(tmp_path, Seen(stack="main;go;work", python=300), Seen(stack="main;go", python=100))
+    with opened(browser, render_map_html(results, find_heat(results, run)), tmp_path) as page:
+
+        def color(name: str) -> str | None:
+            return page.page.locator(".map-box", has_text=name).locator("rect").get_attribute("style")
+
+        hottest = color("low")
+        assert color("high") != hottest
+        page.page.get_by_role("button", name="CPU time while on the stack").click()
+        assert color("high") == hottest != color("low")
+
+
+def test_a_comparison_has_all_its_views(browser: Browser, tmp_path: Path) -> None:
+    before = results_of(tmp_path / "1")
+    after = results_of(tmp_path / "2", {**FILES, "pack/new.py": "import pack.low\nif pack:\n    x = 1\n"})
+    with opened(browser, render_map_comparison_html(compare_maps(before, after)), tmp_path) as page:
+        assert page.views() == ["modules", "files", "edges", "imports", "functions", "circles"]
+        for key in page.views():
+            page.view(key)
+        assert "pack.new" in page.text("#view-imports")
+        assert column(page, "#view-files", 1) == ["new"]
 
 
 def test_small_modules_that_are_one_box_are_named(browser: Browser, tmp_path: Path) -> None:

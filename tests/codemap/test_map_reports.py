@@ -14,7 +14,7 @@ import pytest
 
 from pyrometer.analysis.codemap.checks import check_structure, parse_rules, unknown_names
 from pyrometer.analysis.codemap.comparison import compare_maps
-from pyrometer.analysis.codemap.heat import find_heat
+from pyrometer.analysis.codemap.heat import HeatBy, find_heat
 from pyrometer.analysis.codemap.picture import MOST_BOXES, OTHERS, Box, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults, build_results
 from pyrometer.errors import UsageError
@@ -26,7 +26,7 @@ from pyrometer.report.codemap_comparison_html import render_map_comparison_html
 from pyrometer.report.codemap_comparison_json import render_map_comparison_json
 from pyrometer.report.codemap_comparison_json import schema_text as comparison_schema
 from pyrometer.report.codemap_documents import MapFormat, MapReport, map_documents, render_map
-from pyrometer.report.codemap_heat import heat_colors, own_times
+from pyrometer.report.codemap_heat import box_heats, heat_colors
 from pyrometer.report.codemap_json import render_map_json, schema_text
 from tests.codemap.trees import map_of
 from tests.report.sample_runs import HOSTILE_NAMES, simple_run
@@ -200,8 +200,12 @@ class TestHeat:
         )
         heat = find_heat(results, run)
         assert heat is not None
-        together = own_times((OTHERS, "notes"), ("high", "low"), results.tree, heat)
+        together = box_heats((OTHERS, "notes"), ("high", "low"), results.tree, heat, HeatBy.OWN)
         assert together == {OTHERS: 500 * 10**6, "notes": None}
+        # Both may have been on the same stack.
+        assert box_heats((OTHERS, "high"), ("high", "low"), results.tree, heat, HeatBy.TOTAL) == {
+            "high": 300 * 10**6
+        }
         run = run_of(
             tmp_path,
             Seen(stack="main;own", python=100),
@@ -209,7 +213,7 @@ class TestHeat:
         )
         heat = find_heat(results, run)
         assert heat is not None
-        inside = own_times(("__init__", "a"), (), results.tree.parts["high"], heat)
+        inside = box_heats(("__init__", "a"), (), results.tree.parts["high"], heat, HeatBy.OWN)
         assert inside == {"__init__": 100 * 10**6, "a": None}
 
     def test_every_picture_has_the_same_colours(self, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pyrometer.analysis.codemap.checks import StructureRules, check_structure, unknown_names
-from pyrometer.analysis.codemap.heat import MapHeat, find_heat
+from pyrometer.analysis.codemap.heat import HeatBy, MapHeat, find_heat
 from pyrometer.analysis.codemap.results import MapResults, build_results
 from pyrometer.cli.printing import print_text, rows_wanted
 from pyrometer.codemap.mapping import find_root, make_map
@@ -64,6 +64,10 @@ def map_sources(
         Path | None,
         typer.Option(metavar="RUN", help="Colour it by where the time of this run went.", show_default=False),
     ] = None,
+    heat_by: Annotated[
+        HeatBy | None,
+        typer.Option(help="What pictures are coloured by.  [default: own]", show_default=False),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only check it by [tool.pyrometer.map]; 1: a rule is broken.")
     ] = False,
@@ -94,8 +98,10 @@ def map_sources(
 ) -> None:
     """Read sources without running them: what there is, what imports what, and where it is large."""
     rows = rows_wanted(top, show_all=show_all, default=DEFAULT_TOP)
-    if check and any((heat, map_format, output, top, show_all)):
+    if check and any((heat, heat_by, map_format, output, top, show_all)):
         raise UsageError("--check prints what breaks a rule, and nothing else; leave the other options out")
+    if heat_by is not None and heat is None:
+        raise UsageError("--heat-by says what of a run is shown; name the run with --heat RUN")
     folder = current_folder()
     root = find_root(wanted, folder)
     rules = load_structure_rules(project_folder(root)) if check else None
@@ -105,7 +111,8 @@ def map_sources(
         return
     report = MapReport(
         results=results,
-        heat=None if heat is None else _heat(results, heat),
+        heat=None if heat is None else _heat(results, heat, heat_by),
+        heat_by=heat_by or HeatBy.OWN,
         top=rows,
     )
     target = None if output in {None, "-"} else Path(str(output))
@@ -156,11 +163,15 @@ def read_results(root: Path, *, with_vendored: bool = False) -> MapResults:
     return build_results(code)
 
 
-def _heat(results: MapResults, path: Path) -> MapHeat:
+def _heat(results: MapResults, path: Path, by: HeatBy | None) -> MapHeat:
     found = find_heat(results, read_run(path))
     if found is None:
         raise UsageError(
             f"{path} has no samples of stacks, by which code is heated; run it without --sample-hz 0"
+        )
+    if by is not None and by not in found.kinds:
+        raise UsageError(
+            f"{path} has no samples of allocations, for --heat-by {by}; run it without --no-memory"
         )
     if not found.files:
         print(

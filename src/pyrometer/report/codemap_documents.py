@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pyrometer.analysis.codemap.heat import MapHeat
+from pyrometer.analysis.codemap.heat import HeatBy, MapHeat
 from pyrometer.analysis.codemap.picture import draw_system_map, level_to_draw
 from pyrometer.analysis.codemap.results import Level, MapResults
 from pyrometer.report.blocks import Code, Lines, Picture, Section
 from pyrometer.report.codemap_graphs import render_dot, render_mermaid
-from pyrometer.report.codemap_heat import describe_heat, heat_colors, heat_sections, own_times
+from pyrometer.report.codemap_heat import HEAT_NAMES, box_heats, describe_heat, heat_colors, heat_sections
 from pyrometer.report.codemap_html import render_map_html
 from pyrometer.report.codemap_json import render_dependencies_json, render_inventory_json, render_map_json
 from pyrometer.report.codemap_sections import (
@@ -48,6 +48,8 @@ class MapReport:
 
     results: MapResults
     heat: MapHeat | None = None
+    heat_by: HeatBy = HeatBy.OWN
+    """What pictures are coloured by; on the page it can be chosen."""
     top: int | None = DEFAULT_TOP
 
     @property
@@ -101,17 +103,19 @@ def _markdown(report: MapReport) -> str:
 
 def render_map_svg(report: MapReport) -> str:
     """The system map, coloured by the run where there is one."""
-    heat = report.heat
+    heat, by = report.heat, report.heat_by
     title = f"System map of {report.name}"
     picture = draw_system_map(report.results)
     if heat is None:
         return draw_map_svg(picture, title=title)
-    own = own_times((box.name for box in picture.boxes), picture.together, report.results.tree, heat)
+    names = (box.name for box in picture.boxes)
+    warmths = box_heats(names, picture.together, report.results.tree, heat, by)
     return draw_map_svg(
         picture,
-        title=f"{title}, by the CPU time of {heat.program}",
-        colors=heat_colors(own),
-        said=lambda name: describe_heat(heat, own[name]),
+        title=f"{title}, by the {HEAT_NAMES[by]} in {heat.program}",
+        colors=heat_colors(warmths),
+        warmer=HEAT_NAMES[by],
+        said=lambda name: describe_heat(heat, warmths[name], by) if name in warmths else "",
     )
 
 
@@ -123,8 +127,8 @@ def _graph(report: MapReport, render: Callable[[Level, Mapping[str, str]], str])
     found = level_to_draw(report.results)
     if report.heat is None:
         return render(found.level, {})
-    own = own_times(found.level.names, found.together, report.results.tree, report.heat)
-    return render(found.level, heat_colors(own))
+    warmths = box_heats(found.level.names, found.together, report.results.tree, report.heat, report.heat_by)
+    return render(found.level, heat_colors(warmths))
 
 
 def map_documents(report: MapReport) -> dict[str, str]:
@@ -151,7 +155,7 @@ def map_documents(report: MapReport) -> dict[str, str]:
         f"{INVENTORY}.json": render_inventory_json(results),
         DEPENDENCIES_FILE: render_dependencies_json(results),
         "code_map.json": render_map_json(results, report.heat),
-        "code_map.html": render_map_html(results, report.heat),
+        "code_map.html": render_map_html(results, report.heat, report.heat_by),
     }
 
 
@@ -176,7 +180,7 @@ _RENDERERS: dict[MapFormat, Callable[[MapReport], str]] = {
     MapFormat.MARKDOWN: _markdown,
     MapFormat.JSON: lambda report: render_map_json(report.results, report.heat),
     MapFormat.SVG: render_map_svg,
-    MapFormat.HTML: lambda report: render_map_html(report.results, report.heat),
+    MapFormat.HTML: lambda report: render_map_html(report.results, report.heat, report.heat_by),
     MapFormat.MERMAID: lambda report: _graph(report, render_mermaid),
     MapFormat.DOT: lambda report: _graph(report, render_dot),
 }

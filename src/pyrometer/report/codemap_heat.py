@@ -2,7 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pyrometer.analysis.codemap.heat import COMPLEX_FROM, LARGE_LINES, LEAST_SHARE, Heat, HotFunction, MapHeat
+from pyrometer.analysis.codemap.heat import (
+    COMPLEX_FROM,
+    LARGE_LINES,
+    LEAST_SHARE,
+    Heat,
+    HeatBy,
+    HotFunction,
+    MapHeat,
+)
 from pyrometer.analysis.codemap.imports import OWN_FILE
 from pyrometer.analysis.codemap.inventory import Part
 from pyrometer.analysis.codemap.picture import OTHERS
@@ -124,28 +132,42 @@ def _untouched(heat: MapHeat, top: int | None) -> Section:
     )
 
 
-def own_times(
-    names: Iterable[str], together: Sequence[str], inside: Part, heat: MapHeat
+HEAT_NAMES = {
+    HeatBy.OWN: "CPU time of its own",
+    HeatBy.TOTAL: "CPU time while on the stack",
+    HeatBy.ALLOCATED: "bytes allocated",
+}
+
+
+def box_heats(
+    names: Iterable[str], together: Sequence[str], inside: Part, heat: MapHeat, by: HeatBy
 ) -> dict[str, int | None]:
-    """CPU time of its own of each box in a picture of a part; None where no sample met it."""
-    return {name: _own_time(together if name == OTHERS else (name,), inside, heat) for name in names}
+    """How warm each box in a picture of a part is; None where no sample met it.
+
+    Those of which it is not known are left out: several parts in one box may have been on the same stack.
+    """
+    found: dict[str, int | None] = {}
+    for name in names:
+        met = _met(together if name == OTHERS else (name,), inside, heat)
+        if by is not HeatBy.TOTAL or len(met) < 2:
+            found[name] = sum(map(by.of, met)) if met else None
+    return found
 
 
-def _own_time(names: Iterable[str], inside: Part, heat: MapHeat) -> int | None:
-    met: list[Heat | None] = []
+def _met(names: Iterable[str], inside: Part, heat: MapHeat) -> list[Heat]:
+    found: list[Heat | None] = []
     for name in names:
         if name == OWN_FILE and name not in inside.parts:
-            met += (heat.files.get(file.path) for file in inside.files)
+            found += (heat.files.get(file.path) for file in inside.files)
         else:
-            met.append(heat.parts.get((*inside.path, name)))
-    own = [one.own_ns for one in met if one is not None]
-    return sum(own) if own else None
+            found.append(heat.parts.get((*inside.path, name)))
+    return [one for one in found if one is not None]
 
 
-def heat_colors(own: Mapping[str, int | None]) -> dict[str, str]:
-    """The colours of boxes: from cold to the hottest of them, by their own time."""
-    highest = max((own_ns or 0 for own_ns in own.values()), default=0)
-    return {name: _color_of((own_ns or 0) / highest if highest else 0.0) for name, own_ns in own.items()}
+def heat_colors(warmths: Mapping[str, int | None]) -> dict[str, str]:
+    """The colours of boxes: from cold to the hottest of them."""
+    highest = max((warmth or 0 for warmth in warmths.values()), default=0)
+    return {name: _color_of((warmth or 0) / highest if highest else 0.0) for name, warmth in warmths.items()}
 
 
 def _color_of(warmth: float) -> str:
@@ -155,9 +177,12 @@ def _color_of(warmth: float) -> str:
     )
 
 
-def describe_heat(heat: MapHeat, own_ns: int | None) -> str:
-    """A box's heat in a few words."""
-    if own_ns is None:
+def describe_heat(heat: MapHeat, amount: int | None, by: HeatBy) -> str:
+    """How warm a box is, in a few words."""
+    if amount is None:
         return "; not met by any sample"
-    share = format_share(heat.share(Heat(own_ns=own_ns)))
-    return f"; {share} of the CPU time, {format_duration(own_ns)} of its own"
+    if by is HeatBy.ALLOCATED:
+        return f"; {format_bytes(amount)} allocated"
+    share = format_share(amount / heat.cpu_ns if heat.cpu_ns else 0.0)
+    how = "of its own" if by is HeatBy.OWN else "while on the stack"
+    return f"; {share} of the CPU time, {format_duration(amount)} {how}"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from pyrometer._version import __version__
-from pyrometer.analysis.codemap.heat import Heat, HotFunction, MapHeat
+from pyrometer.analysis.codemap.heat import Heat, HeatBy, HotFunction, MapHeat
 from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
 from pyrometer.analysis.codemap.picture import OTHERS, SystemMap, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults
-from pyrometer.report.codemap_heat import heat_colors, heat_sections, own_times
+from pyrometer.report.codemap_heat import HEAT_NAMES, box_heats, heat_colors, heat_sections
 from pyrometer.report.codemap_sections import dependency_sections, inventory_sections, skipped_section
 from pyrometer.report.page_shell import fill_page
 from pyrometer.report.page_views.blocks import (
@@ -20,18 +20,18 @@ from pyrometer.report.page_views.blocks import (
     view,
 )
 from pyrometer.report.safe_text import escape_controls
-from pyrometer.units import format_count, format_duration, format_share
+from pyrometer.units import format_bytes, format_count, format_duration, format_share
 
 _MOST_PICTURES = 400
 _MOST_FUNCTIONS = 12
 _TOP = 20
 
 
-def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
-    """The page; boxes and functions are by the run's time where there is one, else by what they are."""
+def render_map_html(results: MapResults, heat: MapHeat | None = None, heat_by: HeatBy = HeatBy.OWN) -> str:
+    """The page; boxes and functions are by the run's heat where there is one, else by what they are."""
     name = results.name
     views = [
-        view("map", "System map", (_picture_block(results, heat, name),)),
+        view("map", "System map", (_picture_block(results, heat, heat_by, name),)),
         *(
             []
             if heat is None
@@ -69,7 +69,7 @@ def render_map_html(results: MapResults, heat: MapHeat | None = None) -> str:
 # The picture.
 
 
-def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Block:
+def _picture_block(results: MapResults, heat: MapHeat | None, heat_by: HeatBy, name: str) -> Block:
     pictures = [(part, draw_system_map(results, part)) for part in _pictured(results)]
     functions = _functions_by_part(results, heat)
     hint = "Click a module to see what it holds" + ("" if heat is None else ", and where its time went") + "."
@@ -77,6 +77,8 @@ def _picture_block(results: MapResults, heat: MapHeat | None, name: str) -> Bloc
         "type": "codemap",
         "name": name_of(name),
         "hint": hint,
+        "warmths": [] if heat is None else [[one.value, HEAT_NAMES[one]] for one in heat.kinds],
+        "warmth": heat_by.value,
         "functions": "most complex functions" if heat is None else "hot functions",
         "columns": ["complexity", "lines", "where"] if heat is None else ["own", "%", "where"],
         "pictures": {part.dotted: _picture(picture, part, heat) for part, picture in pictures},
@@ -111,10 +113,12 @@ def _pictured(results: MapResults) -> Iterator[Part]:
 
 
 def _picture(picture: SystemMap, inside: Part, heat: MapHeat | None) -> Block:
-    colors: dict[str, str] = {}
+    names = [box.name for box in picture.boxes]
+    colors: dict[HeatBy, dict[str, str]] = {}
     if heat is not None:
-        own = own_times((box.name for box in picture.boxes), picture.together, inside, heat)
-        colors = heat_colors(own) if any(own.values()) else {}
+        for by in heat.kinds:
+            warmths = box_heats(names, picture.together, inside, heat, by)
+            colors[by] = heat_colors(warmths) if any(warmths.values()) else {}
     return {
         "width": round(picture.width),
         "height": round(picture.height),
@@ -126,7 +130,7 @@ def _picture(picture: SystemMap, inside: Part, heat: MapHeat | None) -> Block:
                 "width": round(box.width, 1),
                 "height": round(box.height, 1),
                 "code": box.code,
-                "colour": colors.get(box.name),
+                "colours": {by.value: its[box.name] for by, its in colors.items() if box.name in its},
             }
             for box in picture.boxes
         ],
@@ -143,7 +147,10 @@ def _facts(part: Part, heat: MapHeat | None) -> Iterator[tuple[str, str]]:
     if heat is not None:
         its = heat.parts.get(part.path) if part.path else None
         if its is not None:
-            yield "CPU time", f"{format_share(heat.share(its))}, {format_duration(its.own_ns)} of its own"
+            own, total = format_duration(its.own_ns), format_duration(its.total_ns)
+            yield "CPU time", f"{format_share(heat.share(its))}, {own} of its own; {total} while on the stack"
+            if its.allocated_bytes is not None:
+                yield "allocated", format_bytes(its.allocated_bytes)
 
 
 def _functions_by_part(results: MapResults, heat: MapHeat | None) -> dict[tuple[str, ...], list[list[str]]]:

@@ -35,12 +35,16 @@ def draw_map_svg(
     *,
     title: str,
     colors: Mapping[str, str] | None = None,
+    warmer: str | None = None,
     said: Callable[[str], str] | None = None,
 ) -> str:
-    """The picture; ``colors`` are those of boxes by their names, ``said`` what else is told of one."""
+    """The picture; ``colors`` are those of boxes by their names, and ``warmer`` says what they stand for.
+
+    ``said`` is what else is told of a box.
+    """
     height = picture.height + _LEGEND_HEIGHT
     extent = f"{picture.width:.0f} {height:.0f}"
-    legend = _legend(picture, is_heated=bool(colors))
+    legend = _legend(picture, warmer)
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {extent}" role="img">',
@@ -119,12 +123,12 @@ def _told(edge: Edge) -> str:
     return f"{edge.importer} imports {edge.imported}: {format_count(edge.weight, 'statement')}"
 
 
-def _legend(picture: SystemMap, *, is_heated: bool) -> str:
+def _legend(picture: SystemMap, warmer: str | None) -> str:
     parts = ["A box is a module, by its lines of code", "a line goes down to what is imported"]
     if any(edge.kinds == {ImportKind.TYPING} for edge in picture.edges):
         parts.append("dashed: for types only")
-    if is_heated:
-        parts.append("the warmer, the more CPU time of its own")
+    if warmer is not None:
+        parts.append(f"the warmer, the more {warmer}")
     if picture.all_edges > len(picture.edges):
         parts.append(f"the {len(picture.edges)} heaviest of {picture.all_edges} edges")
     if picture.together:

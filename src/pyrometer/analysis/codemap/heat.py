@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TypeVar
 
 from pyrometer.analysis.code_origin import CodePlaces, Origin
@@ -28,6 +29,24 @@ class Heat:
     """CPU time while it was on the stack."""
     allocated_bytes: int | None = None
     """By its own code, as estimated from samples; None where that was not looked at."""
+
+
+class HeatBy(StrEnum):
+    """What makes a place warm."""
+
+    OWN = "own"
+    TOTAL = "total"
+    ALLOCATED = "allocated"
+
+    def of(self, heat: Heat) -> int:
+        """How much of it there was: nanoseconds, or bytes."""
+        match self:
+            case HeatBy.OWN:
+                return heat.own_ns
+            case HeatBy.TOTAL:
+                return heat.total_ns
+            case HeatBy.ALLOCATED:
+                return heat.allocated_bytes or 0
 
 
 LEAST_SHARE = 0.01
@@ -61,6 +80,11 @@ class MapHeat:
     untouched: tuple[FileFacts, ...]
     """Python files with functions that no sample met, the largest first."""
     has_allocations: bool
+
+    @property
+    def kinds(self) -> tuple[HeatBy, ...]:
+        """What it can be told by."""
+        return tuple(one for one in HeatBy if one is not HeatBy.ALLOCATED or self.has_allocations)
 
     @property
     def on_map_ns(self) -> int:

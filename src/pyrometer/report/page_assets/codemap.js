@@ -8,8 +8,21 @@ class CodeMap {
     this.trail = element("nav", { class: "trail", "aria-label": "Where the picture is" });
     this.stage = element("div", { class: "map-stage" });
     this.about = element("div", { class: "map-about", "aria-live": "polite" });
-    this.holder = element("div", { class: "panel codemap" }, this.trail, this.stage, this.about);
+    this.warmth = block.warmth;
+    this.holder = element("div", { class: "panel codemap" }, this.trail, ...this.warmths(), this.stage, this.about);
     this.open("");
+  }
+
+  warmths() {
+    if (this.block.warmths.length < 2) return [];
+    return [
+      element("span", { class: "note", text: "The warmer, the more " }),
+      choice("The warmer, the more", this.block.warmths, this.warmth, (by) => {
+        this.warmth = by;
+        this.draw();
+        this.light();
+      }),
+    ];
   }
 
   open(path) {
@@ -68,8 +81,9 @@ class CodeMap {
 
   box(box) {
     const middle = box.x + box.width / 2;
+    const colour = box.colours[this.warmth];
     const shape = drawn("g", {
-      class: box.colour ? "map-box heated" : "map-box",
+      class: colour ? "map-box heated" : "map-box",
       tabindex: "0",
       role: "button",
       "aria-label": `${box.name}, ${box.code} lines of code`,
@@ -81,7 +95,7 @@ class CodeMap {
       },
     });
     const face = drawn("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 5 });
-    if (box.colour) face.style.fill = box.colour;
+    if (colour) face.style.fill = colour;
     const room = Math.max(Math.floor(box.width / 7) - 1, 6);
     const name = box.name.length > room ? box.name.slice(0, room - 1) + "…" : box.name;
     shape.append(
@@ -95,12 +109,16 @@ class CodeMap {
 
   choose(name) {
     this.chosen = this.chosen === name ? null : name;
+    this.light();
+    this.tell(this.chosen);
+  }
+
+  light() {
     for (const [other, shape] of this.shapes) shape.classList.toggle("chosen", other === this.chosen);
     for (const edge of this.edges) {
       edge.line.classList.toggle("lit", this.chosen !== null && (edge.importer === this.chosen || edge.imported === this.chosen));
       edge.line.classList.toggle("dim", this.chosen !== null && edge.importer !== this.chosen && edge.imported !== this.chosen);
     }
-    this.tell(this.chosen);
   }
 
   tell(name) {
