@@ -65,6 +65,21 @@ def test_in_a_namespace_package_plain_names_are_not_the_neighbours(tmp_path: Pat
     assert found.without_source == {}
 
 
+def test_a_namespace_package_that_is_mapped_by_itself_finds_its_own_modules(tmp_path: Path) -> None:
+    files = {
+        "space/name/a.py": "import space.name.sub.b\nfrom space.name import c\nimport space.other\n",
+        "space/name/c.py": "from space.name.sub import b\nimport space.name.sub\nimport name\n",
+        "space/name/sub/b.py": "",
+    }
+    found = find_imports(map_of(tmp_path, files, below="space/name"))
+    assert [(edge.importer, edge.imported) for edge in found.edges] == [
+        ("a", "c"),
+        ("a", "sub.b"),
+        ("c", "sub.b"),
+    ]
+    assert list(found.externals) == ["name", "space"]
+
+
 def test_relative_imports_of_scripts_lead_to_their_neighbours(tmp_path: Path) -> None:
     files = {"main.py": "from . import sib\nfrom .sib import x\nfrom .. import above\n", "sib.py": ""}
     assert edges(files, tmp_path) == {("main", "sib")}

@@ -62,6 +62,7 @@ def make_map(
         made_at=datetime.now().astimezone().isoformat(timespec="seconds"),
         files=read.files,
         skipped=(*read.skipped, *_outside(unreadable, read.skipped)),
+        uncounted_files=sources.others,
         declarations=_once(declarations),
         installed=tuple(_installed(imported)),
         standard_library=tuple(sorted(imported & {*sys.stdlib_module_names, "__main__"})),

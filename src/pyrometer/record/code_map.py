@@ -141,6 +141,8 @@ class CodeMap(Value, frozen=True, kw_only=True, omit_defaults=False):
     made_at: str
     files: Annotated[tuple[FileFacts, ...], msgspec.Meta(max_length=MAX_FILES)] = ()
     skipped: tuple[Skipped, ...] = ()
+    uncounted_files: Count = 0
+    """Files that are no sources by their names, such as data."""
     declarations: tuple[Declaration, ...] = ()
     installed: tuple[Installed, ...] = ()
     standard_library: tuple[str, ...] = ()

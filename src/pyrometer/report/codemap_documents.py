@@ -81,7 +81,7 @@ def _sections(report: MapReport) -> Iterator[Section]:
         yield from heat_sections(results, report.heat, top=top)
     yield from inventory_sections(results, top=top)
     yield from dependency_sections(results, top=top)
-    yield skipped_section(results.code.skipped, results.code.files, top=top)
+    yield skipped_section(results.code, top=top)
 
 
 def render_map(report: MapReport, chosen: MapFormat) -> str:
@@ -140,7 +140,7 @@ def map_documents(report: MapReport) -> dict[str, str]:
             (
                 *inventory_sections(results, top=report.top),
                 tree_section(results),
-                skipped_section(results.code.skipped, results.code.files, top=None),
+                skipped_section(results.code, top=None),
             ),
         ),
         f"{DEPENDENCIES}.md": _document(

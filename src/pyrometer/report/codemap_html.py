@@ -45,7 +45,7 @@ def render_map_html(results: MapResults, heat: MapHeat | None = None, heat_by: H
         view(
             "skipped",
             "Not read",
-            from_sections((skipped_section(results.code.skipped, results.code.files, top=None),)),
+            from_sections((skipped_section(results.code, top=None),)),
             count=len(results.code.skipped),
         ),
     ]

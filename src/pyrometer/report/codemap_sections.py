@@ -13,7 +13,7 @@ from pyrometer.analysis.codemap.inventory import (
 )
 from pyrometer.analysis.codemap.packages import ExternalPackage
 from pyrometer.analysis.codemap.results import MapResults
-from pyrometer.record.code_map import FileFacts, ImportKind, LineCounts, Skipped
+from pyrometer.record.code_map import CodeMap, ImportKind, LineCounts
 from pyrometer.report.blocks import Bullets, Column, Emphasis, Lines, Row, Section, Table, notes
 from pyrometer.report.cells import UNKNOWN_CELL
 from pyrometer.units import format_count
@@ -318,16 +318,19 @@ def _declared(one: ExternalPackage, *, has_declarations: bool) -> str:
     return "no" if has_declarations else UNKNOWN_CELL
 
 
-def skipped_section(skipped: Sequence[Skipped], files: Iterable[FileFacts], *, top: int | None) -> Section:
+def skipped_section(code: CodeMap, *, top: int | None) -> Section:
     """What was not read, or not understood."""
-    lines = [f"{one.path}: {one.reason}" for one in skipped]
-    lines += [f"{file.path}: counted only, {file.problem}" for file in files if file.problem is not None]
+    lines = [f"{one.path}: {one.reason}" for one in code.skipped]
+    lines += [f"{file.path}: counted only, {file.problem}" for file in code.files if file.problem is not None]
+    others = format_count(code.uncounted_files, "file")
+    said = [f"And {others} that are no sources: data, pictures and the like."] if code.uncounted_files else []
     shown = lines[:top]
     if not lines:
-        return Section(title="Not read", blocks=(Lines(lines=("Everything was read.",)),))
+        all_read = ("Every source was read.", *said)
+        return Section(title="Not read", blocks=(Lines(lines=all_read),))
     return Section(
         title=f"Not read: {len(lines)}",
-        blocks=(Bullets(lines=tuple(shown)), *notes(_more(len(lines) - len(shown), "more path"))),
+        blocks=(Bullets(lines=tuple(shown)), *notes((*_more(len(lines) - len(shown), "more path"), *said))),
     )
 
 

@@ -69,7 +69,7 @@ def find_imports(code: CodeMap) -> Imports:
             if imported is not None:
                 if imported != file.module:
                     _add_once(inner.setdefault((file.module or "", imported), []), site)
-            elif resolver.is_namespace(one.module):
+            elif resolver.is_namespace(one):
                 continue  # a folder without a file of its own: there is nothing to depend on
             elif (first in resolver.own and code.is_whole) or not first:
                 _add_once(missing.setdefault(one.module, []), site)
@@ -119,6 +119,7 @@ class _Resolver:
         }
         self._standard = frozenset(code.standard_library)
         self._package = code.package
+        self._root = tuple(code.root.split("/"))
         places = [file.path.rpartition("/") for file in code.files if file.module is not None]
         self._packages = {folder for folder, _, name in places if name.startswith("__init__.")}
         self.own = {module.partition(".")[0] for module in self._modules}
@@ -130,11 +131,24 @@ class _Resolver:
             return found
         # On the path of a script are its neighbours; a project whose root is a package may be run from there.
         beside = self._package if self._package is not None else self._folder_of_script(file)
-        return None if not beside else self._known(f"{beside}.{one.module}", one.name)
+        if beside:
+            found = self._known(f"{beside}.{one.module}", one.name)
+        return found or next((known for inner in self._below(one) if (known := self._known(*inner))), None)
 
-    def is_namespace(self, module: str) -> bool:
+    def _below(self, one: ImportFact) -> Iterator[tuple[str, str | None]]:
+        """The import as seen from a root without a file of its own, which may be a package all the same."""
+        if self._package is not None:
+            return
+        parts = tuple(one.module.split("."))
+        for depth in range(1, len(parts) + 1):
+            if parts[:depth] == self._root[-depth:]:
+                inner = ".".join(parts[depth:])
+                yield (inner, one.name) if inner else (one.name or "", None)
+
+    def is_namespace(self, one: ImportFact) -> bool:
         """Whether it is a folder with modules below it, and without a file of its own."""
-        return module in self._namespaces
+        names = (one.module, *(inner for inner, _ in self._below(one)))
+        return any(name in self._namespaces for name in names)
 
     def _known(self, module: str, name: str | None) -> str | None:
         """What is taken out of a module may be a module itself."""
