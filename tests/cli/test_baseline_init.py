@@ -91,12 +91,15 @@ def test_a_program_that_fails_leaves_nothing(project: Path) -> None:
     assert files_in(project) == set()
 
 
-def test_a_page_of_the_users_own_is_not_written_over(project: Path) -> None:
+@pytest.mark.parametrize("name", ["system_map.md", "profiling_report.md"])
+def test_a_page_of_the_users_own_is_not_written_over(project: Path, name: str) -> None:
     (project / "pages").mkdir()
-    (project / "pages" / "system_map.md").write_text("# How our system works\n")
+    page = project / "pages" / name
+    page.write_text("# How our system works\n")
     done = init(project, "train.py")
     assert done.returncode == 2
-    assert "system_map.md" in done.stderr
+    assert name in done.stderr
+    assert page.read_text() == "# How our system works\n"
     assert "trained" not in done.stdout
 
 

@@ -103,6 +103,8 @@ def test_all_documents_go_into_a_folder(project: Path, capsys: pytest.CaptureFix
 def test_the_ending_of_a_file_is_its_format(project: Path, name: str, begins: str) -> None:
     assert run_command(["map", "src/pack", "-o", name]) == 0
     assert (project / name).read_text().startswith(begins)
+    # Its own file it knows, and writes over.
+    assert run_command(["map", "src/pack", "-o", name]) == 0
 
 
 def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +138,10 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
         (["--top", "3", "--all"], "leave one of them out"),
         (["--heat", "nowhere.json"], "there is no such file"),
         (["-o", "pyproject.toml"], "does not say which format it is"),
-        (["-o", "notes.md"], "notes.md exists and is no such map"),
+        (["-o", "notes.md"], "notes.md exists and was not made by pyrometer map"),
+        (["-o", "chart.mmd"], "chart.mmd exists and was not made by"),
+        (["-o", "page.html"], "page.html exists and was not made by"),
+        (["-o", "documents"], "documents/system_map.md exists and was not made by"),
         (["--heat-by", "total"], "name the run with --heat RUN"),
         (["--check", "--all"], "leave the other options out"),
         (["only-vendored"], "only-vendored; vendor: code of others"),
@@ -147,10 +152,15 @@ def test_a_mistake_is_one_line(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     (project / "empty").mkdir()
-    (project / "notes.md").write_text("# My notes\n")
+    (project / "notes.md").write_text("# My notes\n\nMade with pyrometer map.\n")
+    (project / "chart.mmd").write_text("flowchart TD\n")
+    (project / "page.html").write_text("<meta content=\"default-src 'none'\">\n")
+    (project / "documents").mkdir()
+    (project / "documents" / "system_map.md").write_text("# How it works\n")
     (project / "only-vendored" / "vendor").mkdir(parents=True)
     assert run_command(["map", *arguments]) == 2
     assert said in capsys.readouterr().err
+    assert [path.name for path in (project / "documents").iterdir()] == ["system_map.md"]
 
 
 def test_rules_are_needed_to_check_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,17 +67,90 @@ def test_in_a_namespace_package_plain_names_are_not_the_neighbours(tmp_path: Pat
 
 def test_a_namespace_package_that_is_mapped_by_itself_finds_its_own_modules(tmp_path: Path) -> None:
     files = {
-        "space/name/a.py": "import space.name.sub.b\nfrom space.name import c\nimport space.other\n",
-        "space/name/c.py": "from space.name.sub import b\nimport space.name.sub\nimport name\n",
-        "space/name/sub/b.py": "",
+        "pyproject.toml": "",
+        "src/space/name/a.py": "import space.name.sub.b\nfrom space.name import c\nimport space.other\n",
+        "src/space/name/c.py": "from space.name.sub import b\nimport space.name.sub\nimport name\n",
+        "src/space/name/sub/b.py": "",
     }
-    found = find_imports(map_of(tmp_path, files, below="space/name"))
+    found = find_imports(map_of(tmp_path, files, below="src/space/name"))
     assert [(edge.importer, edge.imported) for edge in found.edges] == [
-        ("a", "c"),
-        ("a", "sub.b"),
-        ("c", "sub.b"),
+        ("space.name.a", "space.name.c"),
+        ("space.name.a", "space.name.sub.b"),
+        ("space.name.c", "space.name.sub.b"),
     ]
     assert list(found.externals) == ["name", "space"]
+
+
+def test_a_folder_of_scripts_may_be_imported_by_its_name(tmp_path: Path) -> None:
+    files = {"checks/run.py": "from checks.tools import x\n", "checks/tools.py": ""}
+    found = find_imports(map_of(tmp_path, files, below="checks"))
+    assert [(edge.importer, edge.imported) for edge in found.edges] == [("run", "tools")]
+
+
+def test_a_folder_with_the_name_of_an_installed_package_is_not_that(tmp_path: Path) -> None:
+    files = {"rich/run.py": "from rich import table\n", "rich/table.py": ""}
+    found = find_imports(map_of(tmp_path, files, below="rich"))
+    assert found.edges == ()
+    assert list(found.externals) == ["rich"]
+
+
+@pytest.mark.parametrize("above", ["src/", ""])
+def test_a_package_in_a_namespace_is_imported_by_its_full_name(tmp_path: Path, above: str) -> None:
+    files = {
+        "pyproject.toml": "",
+        f"{above}company/one.py": "import company.product.a\n",
+        f"{above}company/product/__init__.py": "",
+        f"{above}company/product/a.py": "from company.product import b\nfrom company.product.c import x\n",
+        f"{above}company/product/b.py": "from . import c\n",
+        f"{above}company/product/c.py": "",
+    }
+    name = "company.product" if above else "product"
+    assert edges(files, tmp_path) == {
+        ("company.one", f"{name}.a"),
+        (f"{name}.a", f"{name}.b"),
+        (f"{name}.a", f"{name}.c"),
+        (f"{name}.b", f"{name}.c"),
+    }
+    found = find_imports(map_of(tmp_path, {}))
+    assert (list(found.externals), found.without_source) == ([], {})
+
+
+def test_packages_of_one_name_in_a_folder_of_several_projects_are_told_apart(tmp_path: Path) -> None:
+    files = {
+        f"services/{one}/app/{name}.py": text
+        for one, texts in {
+            "a": {"__init__": "", "x": "from app import y\n", "y": ""},
+            "b": {"__init__": "", "x": "", "y": "import app.x\nfrom . import z\n", "z": "import common\n"},
+        }.items()
+        for name, text in texts.items()
+    }
+    files["common/__init__.py"] = ""
+    assert edges(files, tmp_path) == {
+        ("services.a.app.x", "services.a.app.y"),
+        ("services.b.app.y", "services.b.app.x"),
+        ("services.b.app.y", "services.b.app.z"),
+        ("services.b.app.z", "common"),
+    }
+    assert find_cycles(find_imports(map_of(tmp_path, {})).edges) == ()
+
+
+def test_a_notebook_is_no_module_that_can_be_imported(tmp_path: Path) -> None:
+    notebook = '{"cells": [{"cell_type": "code", "source": "import a"}]}'
+    assert edges({"a.py": "import b\n", "b.py": "", "b.ipynb": notebook}, tmp_path) == {
+        ("a", "b"),
+        ("b_ipynb", "a"),
+    }
+
+
+def test_stubs_import_for_types_only(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/a.py": "from pack import b\n",
+        "pack/b.pyi": "from pack.a import A\n",
+    }
+    found = find_imports(map_of(tmp_path, files))
+    kinds = {edge.importer: edge.kinds for edge in found.edges}
+    assert kinds == {"pack.a": {ImportKind.ALWAYS}, "pack.b": {ImportKind.TYPING}}
 
 
 def test_relative_imports_of_scripts_lead_to_their_neighbours(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from pyrometer.analysis.codemap.checks import check_structure, parse_rules, unknown_names
+from pyrometer.analysis.codemap.checks import check_structure, parse_rules, pointless_rules
 from pyrometer.analysis.codemap.comparison import compare_maps
 from pyrometer.analysis.codemap.heat import HeatBy, find_heat
 from pyrometer.analysis.codemap.picture import MOST_BOXES, OTHERS, Box, draw_system_map
@@ -260,10 +260,28 @@ class TestRules:
         assert self.broken(tmp_path, max_function_lines=1)[0] == "high/a.py:3: go: 2 lines"
         assert self.broken(tmp_path, max_complexity=3) == ["high/a.py:3: go: a complexity of 4"]
 
-    def test_names_that_no_module_has_are_told(self, tmp_path: Path) -> None:
+    def test_a_rule_that_nobody_can_break_is_told(self, tmp_path: Path) -> None:
         # That nobody imports what is forbidden is the aim.
         rules = parse_rules({"forbidden": ["nowhere -> low", "low -> torch"]}, where="here")
-        assert unknown_names(results_of(tmp_path), rules) == ["nowhere"]
+        assert [str(rule) for rule in pointless_rules(results_of(tmp_path), rules)] == ["nowhere -> low"]
+
+    def test_a_name_of_a_package_from_elsewhere_is_its_whole_name(self, tmp_path: Path) -> None:
+        files = {**FILES, "pack/low.py": "import torch.high\nimport jax.numpy\n"}
+        rules = parse_rules({"forbidden": ["low -> high", "low -> numpy", "low -> pack.high"]}, where="here")
+        assert check_structure(results_of(tmp_path, files), rules) == []
+
+    @pytest.mark.parametrize("line", ["from torch import distributed, nn", "import torch.distributed as d"])
+    def test_a_module_taken_out_of_a_package_is_one_that_is_imported(self, tmp_path: Path, line: str) -> None:
+        files = {**FILES, "pack/low.py": f"{line}\n"}
+        rules = parse_rules({"forbidden": ["low -> torch.distributed"]}, where="here")
+        broken = check_structure(results_of(tmp_path, files), rules)
+        assert [one.text for one in broken] == ["pack.low imports torch.distributed"]
+
+    def test_a_module_without_a_source_may_be_forbidden(self, tmp_path: Path) -> None:
+        files = {**FILES, "pack/low.py": "from pack._native import x\nfrom pack._native import y\n"}
+        rules = parse_rules({"forbidden": ["low -> _native"]}, where="here")
+        broken = check_structure(results_of(tmp_path, files), rules)
+        assert {one.where for one in broken} == {"low.py:1", "low.py:2"}
 
     def test_modules_of_packages_from_elsewhere_are_told_apart(self, tmp_path: Path) -> None:
         files = {**FILES, "pack/low.py": "import concurrent.futures\nfrom concurrent import x\n"}

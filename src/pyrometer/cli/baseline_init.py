@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from pyrometer.analysis.codemap.heat import find_heat
 from pyrometer.analysis.saved_baseline import save_runs
-from pyrometer.cli.map import read_results, write_file
+from pyrometer.cli.map import check_ours, read_results, write_file
 from pyrometer.cli.measuring import check_writable
 from pyrometer.codemap.mapping import find_root
 from pyrometer.errors import UsageError
@@ -26,6 +26,7 @@ from pyrometer.report.codemap_documents import (
     SYSTEM_MAP,
     MapReport,
     map_documents,
+    with_mark,
 )
 from pyrometer.store.baseline_files import BASELINES_FOLDER_NAME, baseline_path, read_baseline, write_baseline
 from pyrometer.store.projects import project_folder
@@ -33,17 +34,9 @@ from pyrometer.store.run_files import read_run
 
 NAME = "baseline"
 REPORT = "profiling_report.md"
+_COMMAND = "pyrometer baseline init"
 _FIGURES = (f"{INVENTORY}.json", DEPENDENCIES_FILE)
-_PICTURE = f"{SYSTEM_MAP}.svg"
-_PAGES = {
-    REPORT: "# ",
-    f"{INVENTORY}.md": "# Module inventory of",
-    f"{DEPENDENCIES}.md": "# Dependency graph of",
-    f"{SYSTEM_MAP}.md": "# System map of",
-    _PICTURE: "<title>System map of",
-}
-_FORMATS = {_FIGURES[0]: "pyrometer-inventory", _FIGURES[1]: "pyrometer-dependencies"}
-"""By what a file that is there is known to be one of these, and may be written over."""
+_PAGES = (REPORT, f"{INVENTORY}.md", f"{DEPENDENCIES}.md", f"{SYSTEM_MAP}.md", f"{SYSTEM_MAP}.svg")
 
 
 def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Path) -> list[Path]:
@@ -53,9 +46,7 @@ def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Pa
     """
     root = find_root(package, folder)
     figures = project_folder(folder) / BASELINES_FOLDER_NAME
-    marks = {pages / name: mark for name, mark in _PAGES.items()}
-    marks |= {figures / name: mark for name, mark in _FORMATS.items()}
-    _check(words, folder, marks)
+    _check(words, folder, [*(pages / name for name in _PAGES), *(figures / name for name in _FIGURES)])
     known = read_baseline(baseline_path(NAME, folder=folder))
     results = read_results(root)
     run = _profiled(words, folder)
@@ -72,22 +63,23 @@ def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Pa
     return [path, *texts]
 
 
-def _check(words: Sequence[str], folder: Path, files: Mapping[Path, str]) -> None:
+def _check(words: Sequence[str], folder: Path, files: Iterable[Path]) -> None:
     command = command_in(words)
     if command.script is not None and not (folder / command.script).is_file():
         raise UsageError(f"there is no script {command.script!r}; name one behind --, or -m and a module")
-    for path, mark in files.items():
+    for path in files:
         if path.parent.exists() and not path.parent.is_dir():
             raise UsageError(f"{path.parent} is no folder; name another one with -o")
         if path.exists():
-            check_writable("a document", path, endings=(path.suffix,), begins=mark)
+            check_writable("a document", path, endings=(path.suffix,))
+            check_ours(path)
 
 
 def _report(run: Run) -> str:
     """The page of a baseline; of a program without steps the usual report."""
     if run.torch is not None and any(group.steps for group in run.torch.groups):
-        return render_baseline_page([run])
-    return render_markdown(run)
+        return with_mark(render_baseline_page([run]), _COMMAND)
+    return with_mark(render_markdown(run), _COMMAND)
 
 
 def _profiled(words: Sequence[str], folder: Path) -> Run:

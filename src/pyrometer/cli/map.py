@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pyrometer.analysis.codemap.checks import StructureRules, check_structure, unknown_names
+from pyrometer.analysis.codemap.checks import StructureRules, check_structure, pointless_rules
 from pyrometer.analysis.codemap.heat import HeatBy, MapHeat, find_heat
 from pyrometer.analysis.codemap.results import MapResults, build_results
 from pyrometer.cli.printing import print_text, rows_wanted
@@ -15,6 +15,7 @@ from pyrometer.codemap.mapping import find_root, make_map
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
 from pyrometer.report.codemap_documents import (
+    MARKS,
     MapFormat,
     MapReport,
     map_documents,
@@ -42,16 +43,7 @@ _ENDINGS = {
     ".gv": MapFormat.DOT,
     ".txt": MapFormat.TERMINAL,
 }
-_MARKS = {
-    MapFormat.TERMINAL: (b"Map of ",),
-    MapFormat.MARKDOWN: (b"pyrometer map",),
-    MapFormat.JSON: (b"pyrometer-map",),
-    MapFormat.SVG: (b"<title>System map of",),
-    MapFormat.HTML: (b'content="Pyrometer"', b"default-src 'none'"),
-    MapFormat.MERMAID: (b"flowchart TD",),
-    MapFormat.DOT: (b"digraph modules",),
-}
-"""What is in the first bytes of a file that a map was written to."""
+_HEAD_BYTES = 2_000
 
 
 def map_sources(
@@ -120,7 +112,7 @@ def map_sources(
         write_documents(report, target)
     elif target is not None:
         chosen = map_format or _format_for(target)
-        _check_ours(target, chosen)
+        check_ours(target)
         write_file(target, render_map(report, chosen))
         print(f"pyrometer: written to {for_terminal(str(target))}", file=sys.stderr)
     elif map_format in {None, MapFormat.TERMINAL}:
@@ -136,14 +128,15 @@ def _is_folder(typed: str, target: Path) -> bool:
     return target.is_dir() or typed.endswith("/") or (not target.suffix and not target.exists())
 
 
-def _check_ours(target: Path, chosen: MapFormat) -> None:
-    """Only an earlier map is written over."""
+def check_ours(target: Path) -> None:
+    """Only what a map was written to before is written over."""
     try:
-        head = target.read_bytes()[:2_000]
+        with target.open("rb") as file:
+            head = file.read(_HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return
-    if head.strip() and not any(mark in head for mark in _MARKS[chosen]):
-        raise UsageError(f"{target} exists and is no such map; name another file with -o")
+    if head.strip() and not any(all(mark in head for mark in marks) for marks in MARKS):
+        raise UsageError(f"{target} exists and was not made by pyrometer map; name another place with -o")
 
 
 COMMAND = map_sources
@@ -187,13 +180,16 @@ def _check(results: MapResults, rules: StructureRules) -> None:
         raise UsageError(
             "there are no rules to check; write them under [tool.pyrometer.map] in pyproject.toml"
         )
-    for name in unknown_names(results, rules):
-        print(f"pyrometer: no module is called {for_terminal(name)}, which a rule names", file=sys.stderr)
+    pointless = pointless_rules(results, rules)
+    if pointless and results.code.is_whole:
+        named = ", ".join(repr(str(rule)) for rule in pointless)
+        raise UsageError(f"no module may break {named}: the importer is not on the map; mend its name")
     unread = [file.path for file in results.code.files if file.problem is not None]
     if unread:
         some = format_count(len(unread), "file")
         print(
-            f"pyrometer: {some} could not be read, and not checked: {', '.join(unread[:5])}", file=sys.stderr
+            f"pyrometer: {some} could not be read, and not checked: {for_terminal(', '.join(unread[:5]))}",
+            file=sys.stderr,
         )
     broken = check_structure(results, rules)
     for one in broken:
@@ -218,6 +214,8 @@ def _format_for(output: Path) -> MapFormat:
 def write_documents(report: MapReport, folder: Path) -> None:
     """All documents under their default names."""
     documents = map_documents(report)
+    for name in documents:
+        check_ours(folder / name)
     for name, text in documents.items():
         write_file(folder / name, text)
     print(f"pyrometer: {folder}: {', '.join(documents)}", file=sys.stderr)

@@ -1,9 +1,12 @@
 """What the files of a tree are imported as."""
 
+import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from pyrometer.analysis.codemap.inventory import part_name
+from pyrometer.analysis.codemap.inventory import names_in_path
 
 _INIT = frozenset({"__init__.py", "__init__.pyi"})
 
@@ -12,14 +15,23 @@ class Layout:
     """Names of modules by the paths of their files.
 
     A module's name begins at its outermost package, the highest folder with an ``__init__.py``; folders
-    without one below that are packages too, as for Python. What is in no package is named by its path
-    from the folder that is on the path when it is used: ``src``, or the root.
+    without one below that are packages too, as for Python. In ``src`` it begins there. What is in no
+    package is named by its path from the root, and so are packages that have one name: in a folder with
+    several projects, each may have its ``tests``.
     """
 
     def __init__(self, root: Path, paths: Iterable[str]) -> None:
-        self._above = _packages_above(root)
-        places = (path.rpartition("/") for path in paths)
+        self._above = _packages_above(root) or _namespace_above(root)
+        places = [path.rpartition("/") for path in paths]
         self._packages = {folder for folder, _, name in places if name in _INIT}
+        outermost = {folder for folder in self._packages if not self._is_inside(folder)}
+        names = Counter(folder.rpartition("/")[2] for folder in outermost)
+        self._repeated = {folder for folder in outermost if names[folder.rpartition("/")[2]] > 1}
+
+    def _is_inside(self, folder: str) -> bool:
+        """Whether a folder around it is a package."""
+        around = folder.rpartition("/")[0]
+        return bool(around) and (around in self._packages or self._is_inside(around))
 
     @property
     def above(self) -> str | None:
@@ -28,10 +40,8 @@ class Layout:
 
     def module_of(self, path: str) -> str:
         """What a Python file is imported as."""
-        *folders, name = path.split("/")
-        stem = part_name(name.rsplit(".", 1)[0])
-        parts = [*self._above, *map(part_name, folders[self._begin(folders) :])]
-        return ".".join(parts if name in _INIT else [*parts, stem]) or stem
+        names = names_in_path(path)[self._begin(path.split("/")[:-1]) :]
+        return ".".join((*self._above, *names)) or "__init__"
 
     def package_of(self, path: str) -> str:
         """The package in which relative imports of a file are looked up."""
@@ -42,10 +52,13 @@ class Layout:
         """From which of its folders on a file's path is a name."""
         if self._above:
             return 0
+        if folders[:1] == ["src"]:
+            return 1
         for depth in range(len(folders)):
-            if "/".join(folders[: depth + 1]) in self._packages:
-                return depth
-        return 1 if folders[:1] == ["src"] else 0
+            folder = "/".join(folders[: depth + 1])
+            if folder in self._packages:
+                return 0 if folder in self._repeated else depth
+        return 0
 
 
 def _packages_above(root: Path) -> tuple[str, ...]:
@@ -56,3 +69,28 @@ def _packages_above(root: Path) -> tuple[str, ...]:
         names.insert(0, folder.name)
         folder = folder.parent
     return tuple(names)
+
+
+def _namespace_above(root: Path) -> tuple[str, ...]:
+    """The same for a folder without a file of its own, where Python could import it all the same.
+
+    That is so below the ``src`` of a project, and below what is on the path; not by the folder that one
+    happens to be in.
+    """
+    names: list[str] = []
+    folder = root
+    on_path = {Path(entry).resolve() for entry in sys.path if entry} - {Path.cwd()}
+    while folder != folder.parent and folder.name.isidentifier() and not _is_project(folder):
+        names.insert(0, folder.name)
+        folder = folder.parent
+        if folder.name == "src" and _is_project(folder.parent):
+            return tuple(names)
+        if folder in on_path:
+            spec = PathFinder.find_spec(names[0], sys.path)
+            places = [] if spec is None else list(spec.submodule_search_locations or ())
+            return tuple(names) if str(folder / names[0]) in places else ()
+    return ()
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("pyproject.toml", "setup.py", "setup.cfg", ".git"))

@@ -1,11 +1,11 @@
 """Rules for the structure of a project, and what breaks them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from pyrometer.analysis.codemap.imports import RUNNING, Edge, of_kinds
+from pyrometer.analysis.codemap.imports import RUNNING, Edge, ImportSite, of_kinds
 from pyrometer.analysis.codemap.inventory import functions_by
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.errors import UsageError
@@ -20,9 +20,13 @@ class Forbidden:
     importer: str
     imported: str
 
-    def has(self, edge: Edge) -> bool:
-        """Whether it forbids the edge."""
-        return _is_in(edge.importer, self.importer) and _is_in(edge.imported, self.imported)
+    def __str__(self) -> str:
+        return f"{self.importer} -> {self.imported}"
+
+    def has(self, edge: Edge, *, is_outside: bool = False) -> bool:
+        """Whether it forbids the edge; what is imported may be outside of the map."""
+        is_imported = _is_below if is_outside else _is_in
+        return _is_in(edge.importer, self.importer) and is_imported(edge.imported, self.imported)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,38 +104,48 @@ def check_structure(results: MapResults, rules: StructureRules) -> list[Violatio
     return [violation for check in _CHECKS for violation in check(results, rules)]
 
 
-def unknown_names(results: MapResults, rules: StructureRules) -> list[str]:
-    """Importers in rules that are no module of the map: such a rule can never be broken."""
-    wanted = {rule.importer for rule in rules.forbidden}
-    return sorted(
-        name for name in wanted if not any(_is_in(module, name) for module in results.modules.names)
-    )
+def pointless_rules(results: MapResults, rules: StructureRules) -> list[Forbidden]:
+    """Rules whose importer is no module of the map: they can never be broken."""
+    modules = results.modules.names
+    return [rule for rule in rules.forbidden if not any(_is_in(one, rule.importer) for one in modules)]
 
 
 def _forbidden_edges(results: MapResults, rules: StructureRules) -> Iterator[Violation]:
     if not rules.forbidden:
         return
-    modules = {file.path: file.module or file.path for file in results.code.files}
-    outside = [
-        Edge(importer=modules[site.path], imported=site.name, sites=(site,))
-        for sites in results.imports.externals.values()
-        for site in sites
-    ]
+    inside = tuple(of_kinds(results.imports.edges, RUNNING))
+    own = tuple(of_kinds(_edges_from_map(results, results.imports.without_source), RUNNING))
+    others = tuple(of_kinds(_edges_from_map(results, results.imports.externals), RUNNING))
     for rule in rules.forbidden:
-        for edge in of_kinds((*results.imports.edges, *outside), RUNNING):
-            if rule.has(edge):
-                for site in edge.sites:
-                    yield Violation(
-                        rule=f"{rule.importer} may not import {rule.imported}",
-                        where=f"{site.path}:{site.line}",
-                        text=f"{edge.importer} imports {edge.imported}",
-                    )
+        broken = [edge for edge in (*inside, *own) if rule.has(edge)]
+        broken += (edge for edge in others if rule.has(edge, is_outside=True))
+        places: dict[str, str] = {}
+        for edge in broken:
+            for site in edge.sites:
+                places.setdefault(f"{site.path}:{site.line}", f"{edge.importer} imports {edge.imported}")
+        for where, text in places.items():
+            yield Violation(rule=f"{rule.importer} may not import {rule.imported}", where=where, text=text)
+
+
+def _edges_from_map(results: MapResults, imported: Mapping[str, Sequence[ImportSite]]) -> Iterator[Edge]:
+    """An edge for each name that leaves the map; what is taken out of a module may be a module too."""
+    sites = {(site.path, site.line, site.name): site for its in imported.values() for site in its}
+    for file in results.code.files:
+        for one in file.imports:
+            site = sites.get((file.path, one.line, one.module))
+            if site is not None:
+                names = (one.module,) if one.name is None else (one.module, f"{one.module}.{one.name}")
+                for name in names:
+                    yield Edge(importer=file.module or file.path, imported=name, sites=(site,))
 
 
 def _is_in(module: str, name: str) -> bool:
-    """Whether a module has that name, or is below one that has; a name may begin below the root's."""
-    parts, wanted = module.split("."), name.split(".")
-    return any(parts[start : start + len(wanted)] == wanted for start in (0, 1))
+    """Whether a module of the map has that name, or is below one that has; it may begin below the root's."""
+    return _is_below(module, name) or _is_below(module.partition(".")[2], name)
+
+
+def _is_below(module: str, name: str) -> bool:
+    return module == name or module.startswith(f"{name}.")
 
 
 def _cycles(results: MapResults, rules: StructureRules) -> Iterator[Violation]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
-from pyrometer.analysis.codemap.inventory import Path, module_path
+from pyrometer.analysis.codemap.inventory import Path, module_path, names_in_path
 from pyrometer.record.code_map import CodeMap, FileFacts, ImportFact, ImportKind
 
 RUNNING = frozenset({ImportKind.ALWAYS, ImportKind.CONDITIONAL, ImportKind.LAZY})
@@ -69,7 +70,7 @@ def find_imports(code: CodeMap) -> Imports:
             if imported is not None:
                 if imported != file.module:
                     _add_once(inner.setdefault((file.module or "", imported), []), site)
-            elif resolver.is_namespace(one):
+            elif resolver.is_namespace(one.module):
                 continue  # a folder without a file of its own: there is nothing to depend on
             elif (first in resolver.own and code.is_whole) or not first:
                 _add_once(missing.setdefault(one.module, []), site)
@@ -112,17 +113,44 @@ class _Resolver:
 
     def __init__(self, code: CodeMap) -> None:
         self._modules = frozenset(modules_of(code.files))
-        self._namespaces = {
-            ".".join(parts[:depth])
-            for parts in (module.split(".") for module in self._modules)
-            for depth in range(1, len(parts))
-        }
         self._standard = frozenset(code.standard_library)
         self._package = code.package
-        self._root = tuple(code.root.split("/"))
         places = [file.path.rpartition("/") for file in code.files if file.module is not None]
         self._packages = {folder for folder, _, name in places if name.startswith("__init__.")}
-        self.own = {module.partition(".")[0] for module in self._modules}
+        self._others = {one.import_name for one in code.installed} | {one.name for one in code.declarations}
+        self._other_names = self._find_other_names(code)
+        self._namespaces = {
+            ".".join(parts[:depth])
+            for parts in (name.split(".") for name in (*self._modules, *self._other_names))
+            for depth in range(1, len(parts))
+        }
+        self.own = {name.partition(".")[0] for name in (*self._modules, *self._other_names)}
+
+    def _find_other_names(self, code: CodeMap) -> dict[str, list[FileFacts]]:
+        """What else modules may be imported as: it depends on the folder that is on the path.
+
+        By their path, below the root or from it on, unless a package from elsewhere has that name; and by
+        the outermost package they are in.
+        """
+        if code.package is not None:
+            return {}
+        found: dict[str, list[FileFacts]] = {}
+        for file in modules_of(code.files).values():
+            module = file.module or ""
+            parts = names_in_path(file.path)
+            path = ".".join(parts).removeprefix("src.")
+            names = [name for name in (path, f"{code.name}.{module}") if not self._is_others(name)]
+            folders = file.path.split("/")[:-1]
+            around = ("/".join(folders[: depth + 1]) for depth in range(len(folders)))
+            outermost = next((at for at, folder in enumerate(around) if folder in self._packages), None)
+            if outermost is not None:
+                names.append(".".join(parts[outermost:]))
+            for name in {*names} - {module}:
+                found.setdefault(name, []).append(file)
+        return found
+
+    def _is_others(self, name: str) -> bool:
+        return name.partition(".")[0] in self._others
 
     def resolve(self, one: ImportFact, file: FileFacts) -> str | None:
         """The module; None where it is not in the map."""
@@ -133,22 +161,11 @@ class _Resolver:
         beside = self._package if self._package is not None else self._folder_of_script(file)
         if beside:
             found = self._known(f"{beside}.{one.module}", one.name)
-        return found or next((known for inner in self._below(one) if (known := self._known(*inner))), None)
+        return found or self._known_otherwise(one, file)
 
-    def _below(self, one: ImportFact) -> Iterator[tuple[str, str | None]]:
-        """The import as seen from a root without a file of its own, which may be a package all the same."""
-        if self._package is not None:
-            return
-        parts = tuple(one.module.split("."))
-        for depth in range(1, len(parts) + 1):
-            if parts[:depth] == self._root[-depth:]:
-                inner = ".".join(parts[depth:])
-                yield (inner, one.name) if inner else (one.name or "", None)
-
-    def is_namespace(self, one: ImportFact) -> bool:
+    def is_namespace(self, module: str) -> bool:
         """Whether it is a folder with modules below it, and without a file of its own."""
-        names = (one.module, *(inner for inner, _ in self._below(one)))
-        return any(name in self._namespaces for name in names)
+        return module in self._namespaces
 
     def _known(self, module: str, name: str | None) -> str | None:
         """What is taken out of a module may be a module itself."""
@@ -157,6 +174,15 @@ class _Resolver:
             return inner
         return module if module in self._modules else None
 
+    def _known_otherwise(self, one: ImportFact, file: FileFacts) -> str | None:
+        """By another name; of several modules that have it the one nearest to who imports it."""
+        for name in (f"{one.module}.{one.name}", one.module):
+            others = self._other_names.get(name, ())
+            nearest = sorted((-_shared(other.path, file.path), other.module or "") for other in others)
+            if len(nearest) == 1 or (len(nearest) > 1 and nearest[0][0] != nearest[1][0]):
+                return nearest[0][1]
+        return None
+
     def _folder_of_script(self, file: FileFacts) -> str | None:
         """The name before those of the neighbours of a file that is in no package."""
         folders = file.path.split("/")[:-1]
@@ -164,6 +190,12 @@ class _Resolver:
         if file.module is None or any(folder in self._packages for folder in around):
             return None
         return file.module.rpartition(".")[0] or None
+
+
+def _shared(one: str, other: str) -> int:
+    """How many folders two paths have in common."""
+    pairs = zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 OWN_FILE = "__init__"

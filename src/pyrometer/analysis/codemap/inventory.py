@@ -125,6 +125,14 @@ def part_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+def names_in_path(path: str) -> Path:
+    """The parts of a module's name by the path of its file; a notebook is none that can be imported."""
+    *folders, name = path.split("/")
+    stem, _, ending = name.rpartition(".")
+    own = () if stem == "__init__" else (part_name(name if ending == "ipynb" else stem),)
+    return (*map(part_name, folders), *own)
+
+
 def module_path(module: str, code: CodeMap) -> Path:
     """A module without the package that is mapped, whose own file is a part by its name."""
     if code.package is None:
