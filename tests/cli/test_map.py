@@ -128,6 +128,26 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
     assert run_command(["compare", "a.json", "b.json", "--allow", "threads"]) == 2
     assert "are for runs, and these are code maps" in capsys.readouterr().err
     assert run_command(["compare", "a.json", "b.json", "-o", "a.json"]) == 2
+    assert run_command(["compare", "a.json", "nowhere.json"]) == 2
+    assert "there is no file 'nowhere.json'" in capsys.readouterr().err
+    assert run_command(["map", "src/pack", "-o", "folder"]) == 0
+    assert run_command(["compare", "a.json", "folder"]) == 0
+
+
+def test_no_name_drives_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "\x1b[31mred.py").write_text("def (\n")
+    assert run_command(["map", "--check"]) == 0
+    assert run_command(["map", "\x1b[31mnowhere"]) == 2
+    assert "\x1b" not in "".join(capsys.readouterr())
+
+
+def test_a_rule_for_a_module_that_is_not_there_is_a_mistake(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = project / "pyproject.toml"
+    rules.write_text(rules.read_text().replace("low -> high", "lwo -> high"))
+    assert run_command(["map", "--check"]) == 2
+    assert "no module may break 'lwo -> high'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
 from pyrometer.analysis.codemap.cycles import Cycle, find_cycles, find_layers
@@ -13,7 +14,7 @@ from pyrometer.analysis.codemap.imports import Edge, ImportSite, edges_of_parts,
 from pyrometer.analysis.codemap.packages import find_packages
 from pyrometer.codemap.mapping import find_root, make_map
 from pyrometer.errors import UsageError
-from pyrometer.record.code_map import ImportKind
+from pyrometer.record.code_map import ImportKind, Installed
 from tests.codemap.trees import map_of, write_tree
 
 
@@ -338,9 +339,120 @@ def test_packages_are_imported_declared_both_or_one_of_it(tmp_path: Path) -> Non
         ("requirements-gpu.txt", "gpu")
     ]
     assert found["not_here_dist"].version is None
-    assert {name for name, one in found.items() if one.is_undeclared} == {"nowhere_at_all"}
     assert found["only_types"].is_for_types_only
-    assert [one.name for one in packages.unused if one.name != tmp_path.name] == ["unused-package", "pack"]
+    # Neither is installed here: one may be the other under its own name.
+    assert {name for name, one in found.items() if one.is_undeclared is None} == {"nowhere_at_all"}
+    assert [one.name for one in packages.perhaps_unused] == ["unused-package"]
+    assert packages.unused == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "undeclared", "unused"),
+    [("import nowhere_at_all", ["nowhere_at_all"], []), ("", [], ["absent"])],
+)
+def test_what_is_only_on_one_side_is_told_for_sure(
+    tmp_path: Path, line: str, undeclared: list[str], unused: list[str]
+) -> None:
+    needs = '"rich"' if line else '"rich", "absent"'
+    files = {
+        "pyproject.toml": f'[project]\nname = "pack"\ndependencies = [{needs}]\n',
+        "a.py": f"import rich\n{line}\n",
+    }
+    code = map_of(tmp_path, files)
+    packages = find_packages(code, find_imports(code))
+    assert [one.import_name for one in packages.imported if one.is_undeclared] == undeclared
+    assert [one.name for one in packages.unused] == unused
+    assert packages.perhaps_unused == ()
+
+
+def test_packages_that_share_the_first_part_of_their_names_are_told_apart(tmp_path: Path) -> None:
+    code = map_of(tmp_path, {"a.py": "from sharing.one import x\nimport sharing.two.deep\nimport sharing\n"})
+    here = [("sharing.one", "one"), ("sharing.two", "two")]
+    code = msgspec.structs.replace(
+        code,
+        installed=tuple(
+            Installed(import_name=name, distributions=(f"sharing-{its}",), version=its) for name, its in here
+        ),
+    )
+    packages = find_packages(code, find_imports(code))
+    assert {one.import_name: one.version for one in packages.imported} == {
+        "sharing.one": "one",
+        "sharing.two": "two",
+        "sharing": None,
+    }
+
+
+def test_which_of_several_installed_packages_is_imported_is_told_by_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version, folder in (
+        ("sharing-one", "1.0", "sharing/one"),
+        ("sharing-two", "2.0", "sharing/two"),
+    ):
+        stem = f"{name.replace('-', '_')}-{version}.dist-info"
+        write_tree(
+            tmp_path / "site",
+            {
+                f"{folder}/__init__.py": "",
+                f"{stem}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+                f"{stem}/RECORD": f"{folder}/__init__.py,,\n{stem}/METADATA,,\n",
+            },
+        )
+    # What is left of a package that was removed by half.
+    write_tree(tmp_path / "site", {"half-1.0.dist-info/top_level.txt": "sharing\n"})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    code = map_of(tmp_path / "own", {"a.py": "from sharing import two\nimport sharing.one.x\n"})
+    assert {one.import_name: (one.distributions, one.version) for one in code.installed} == {
+        "sharing.one": (("sharing-one",), "1.0"),
+        "sharing.two": (("sharing-two",), "2.0"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "names", "are_known"),
+    [
+        ({"pyproject.toml": "[build-system]\nrequires = []\n"}, set(), False),
+        ({"pyproject.toml": '[project]\nname = "x"\n'}, set(), True),
+        ({"pyproject.toml": '[project]\ndynamic = ["dependencies"]\n'}, set(), False),
+        (
+            {
+                "pyproject.toml": '[project]\ndynamic = ["dependencies"]\n'
+                '[tool.setuptools.dynamic]\ndependencies = {file = ["needs.txt"]}\n',
+                "needs.txt": "numpy\n",
+            },
+            {"numpy"},
+            True,
+        ),
+        (
+            {"setup.py": "NEEDS = ['numpy>1']\nsetup(install_requires=NEEDS, extras_require={'t': []})"},
+            {"numpy"},
+            True,
+        ),
+        ({"setup.py": "setup(install_requires=open('x').read())"}, set(), False),
+        ({"setup.py": "import setuptools\nsetuptools.setup(**made())"}, set(), False),
+        ({"setup.py": "setup("}, set(), False),
+        ({"pyproject.toml": "a = " + "[" * 5_000}, set(), False),
+    ],
+)
+def test_whether_declarations_are_known(
+    tmp_path: Path, files: dict[str, str], names: set[str], are_known: bool
+) -> None:
+    code = map_of(tmp_path, {**files, "a.py": ""})
+    assert ({one.name for one in code.declarations}, code.are_declarations_known) == (names, are_known)
+
+
+def test_declarations_of_projects_inside_are_read(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "all"\n',
+        "services/a/pyproject.toml": '[project]\nname = "a"\ndependencies = ["rich", "a[x]"]\n',
+        "services/a/app.py": "import rich\n",
+        "services/b/requirements.txt": "numpy\n",
+        "services/b/app.py": "",
+    }
+    assert declared(tmp_path, files) == {
+        ("rich", "services/a/pyproject.toml", None),
+        ("numpy", "services/b/requirements.txt", None),
+    }
 
 
 def declared(root: Path, files: dict[str, str]) -> set[tuple[str, str, str | None]]:
@@ -359,7 +471,9 @@ def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
     git+https://somewhere/y#egg=egg-package
     https://somewhere/z.whl
     ./local
-    -r more/other.txt
+    -rmore/other.txt
+    dist/wheel_package-1.0-py3-none-any.whl
+    named @ https://somewhere/x#egg=other
     --index-url https://somewhere
     plain[extra] >= 1 ; python_version > "3"
     """
@@ -381,7 +495,8 @@ def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
     }
     found = declared(tmp_path, files)
     assert {one for one in found if one[1] == "requirements.txt"} == {
-        (name, "requirements.txt", None) for name in ("url-package", "egg-package", "included", "plain")
+        (name, "requirements.txt", None)
+        for name in ("url-package", "egg-package", "included", "plain", "named", "wheel-package")
     }
     assert ("plain", "setup.cfg, requirements.txt", None) in found
     assert ("black", "setup.cfg", "dev") in found
@@ -391,6 +506,12 @@ def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
         ("tool", "dev"),
         ("paper", "docs"),
     }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_requirements_may_begin_with_a_mark_of_their_encoding(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "requirements.txt").write_bytes("numpy\nrich\n".encode(encoding))
+    assert {name for name, _, _ in declared(tmp_path, {})} == {"numpy", "rich"}
 
 
 def test_dependencies_that_are_no_list_are_said(tmp_path: Path) -> None:

@@ -40,8 +40,15 @@ def test_markup() -> None:
     assert count(".html", text) == (2, 2, 1)
 
 
-def test_a_comment_that_does_not_end_goes_to_the_end() -> None:
-    assert count(".c", "int x;\n/* a\nb\n") == (1, 2, 0)
+def test_a_comment_that_does_not_end_is_none() -> None:
+    assert count(".c", "int x;\n/* a\nb\n") == (3, 0, 0)
+    assert count(".js", "const slashes = /[/*]/;\nf();\n") == (2, 0, 0)
+
+
+def test_raw_strings_may_hold_what_looks_like_a_comment() -> None:
+    assert count(".cpp", 'auto x = R"x(\n/* "no )" comment\n)x";\n// one\n/* two */\n') == (3, 2, 0)
+    assert count(".cpp", 'auto x = R"(/*\n// still inside\n') == (2, 0, 0)
+    assert count(".rs", 'let x = r#"/* "\n"#;\n// one\n') == (2, 1, 0)
 
 
 def test_nothing_and_a_last_line_without_its_end() -> None:

@@ -1,18 +1,24 @@
 """The page of a code map, as a browser shows it; ``opened`` fails for any complaint or request of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from pyrometer.analysis.codemap.comparison import compare_maps
-from pyrometer.analysis.codemap.heat import find_heat
+from pyrometer.analysis.codemap.heat import find_heat, find_places
+from pyrometer.analysis.observed import observe
+from pyrometer.analysis.sampled_functions import SampledFunction
 from pyrometer.cli.map_linking import link_to_map
+from pyrometer.record.run import Run
 from pyrometer.report.codemap_comparison_html import render_map_comparison_html
 from pyrometer.report.codemap_html import render_map_html
 from pyrometer.report.codemap_json import render_map_json
 from pyrometer.report.html_page import render_html
+from pyrometer.report.map_links import MapLinks
+from pyrometer.report.markdown import render_markdown
 from tests.codemap.test_map_reports import FILES, results_of, run_of
 from tests.report.browsing import chromium, column, needs_chromium, opened
 from tests.sampled_runs import Seen
@@ -24,6 +30,12 @@ pytestmark = needs_chromium
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
+
+
+def functions_of(run: Run) -> Sequence[SampledFunction]:
+    samples = observe(run).samples
+    assert samples is not None
+    return samples.functions
 
 
 def test_every_view_is_there_with_and_without_a_run(browser: Browser, tmp_path: Path) -> None:
@@ -112,7 +124,38 @@ def test_a_hot_function_of_a_report_leads_to_its_place_on_the_map(browser: Brows
     with opened(browser, render_html(run, on_map=links), tmp_path) as page:
         page.view("functions")
         link = page.page.locator("#view-functions td a", has_text="low.py:3")
-        assert link.get_attribute("href") == "map/code_map.html#functions/low.py%3A3"
+        assert link.get_attribute("href") == "map/code_map.html#functions/%22low.py%3A3%22"
+    assert "](<map/code_map.html#functions/%22low.py%3A3%22>)" in render_markdown(run, on_map=links)
     html = (tmp_path / "map" / "code_map.html").read_text()
-    with opened(browser, html, tmp_path, at="#functions/low.py%3A3") as page:
+    with opened(browser, html, tmp_path, at="#functions/%22low.py%3A3%22") as page:
         assert column(page, "#view-functions", 1) == ["work"]
+
+
+def test_the_level_of_a_module_leads_to_the_module(tmp_path: Path) -> None:
+    results = results_of(tmp_path)
+    run = run_of(
+        tmp_path,
+        Seen(stack="<module>;go", python=300),
+        places={"<module>": (tmp_path / "pack" / "high" / "a.py", 1)},
+    )
+    place = find_places(results, run)[(str(tmp_path / "pack" / "high" / "a.py"), 1, "<module>")]
+    links = MapLinks(places={("f", 1, "<module>"): place}, page="map.html")
+    function = next(one for one in functions_of(run) if one.name == "<module>")
+    there = replace(function, file="f", first_line=1)
+    assert links.address(there) == "map.html#modules/%22high.a%22"
+
+
+def test_names_that_every_object_of_the_page_has_are_names(browser: Browser, tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "",
+        "pack/constructor.py": "import pack.toString.a\n",
+        "pack/toString/__init__.py": "x = 1\ny = 2\n",
+        "pack/toString/a.py": "import pack.toString\n",
+    }
+    with opened(browser, render_map_html(results_of(tmp_path, files)), tmp_path) as page:
+        page.page.locator(".map-box", has_text="constructor").click()
+        assert page.page.locator(".look-into").count() == 0
+        page.page.locator(".map-box", has_text="toString").click()
+        page.page.locator(".look-into").click()
+        page.page.locator(".map-box", has_text="__init__").click()
+        assert "2 code" in page.text(".map-about")

@@ -91,7 +91,7 @@ def test_figures_of_parts_are_those_of_all_files_in_them(tmp_path: Path) -> None
         "high.a": (1, 3),
         "low": (1, 3),
         "(root)": (1, 1),
-        "pack": (1, 0),
+        "__init__": (1, 0),
     }
     assert (tree.function_count, tree.class_count) == (3, 1)
 
@@ -354,6 +354,13 @@ def test_two_maps_tell_what_grew_and_what_is_new(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_changed_and_did_not_grow_is_told(tmp_path: Path) -> None:
+    before = results_of(tmp_path / "1")
+    other = {**FILES, "pack/low.py": "import os\n\ndef other():\n    return 1\n"}
+    comparison = compare_maps(before, results_of(tmp_path / "2", other))
+    assert [(one.name, one.grown, one.file_counts) for one in comparison.files] == [("low", 0, (1, 1))]
+
+
 def test_a_circle_that_grew_is_neither_new_nor_gone(tmp_path: Path) -> None:
     files = {
         "pack/__init__.py": "",
@@ -402,6 +409,40 @@ def test_diagrams_of_very_many_modules_are_grouped_too(tmp_path: Path) -> None:
         assert len(text.splitlines()) < 3 * MOST_BOXES
 
 
+def test_mermaid_gets_no_more_edges_than_it_draws_and_no_markup(tmp_path: Path) -> None:
+    names = [f"m{number:02}" for number in range(35)]
+    files = {f"pack/{one}.py": "".join(f"import pack.{other}\n" for other in names) for one in names}
+    files |= {"pack/__init__.py": "", "pack/<img onerror=x>#35;/a.py": "import os\n"}
+    text = render_map(MapReport(results=results_of(tmp_path, files)), MapFormat.MERMAID)
+    assert text.count("-->|") == 400
+    assert "%% The 400 heaviest of 1190 edges." in text
+    assert '["#60;img onerror=x#62;#35;35;"]' in text
+
+
+def test_a_project_with_one_package_shows_what_is_in_it(tmp_path: Path) -> None:
+    files = {**{f"src/{path}": text for path, text in FILES.items()}, "README.md": "x\n"}
+    results = build_results(map_of(tmp_path, files))
+    assert results.start.dotted == "pack"
+    assert [(edge.importer, edge.imported) for edge in results.top.edges] == [("high", "low")]
+    assert {"high", "low"} <= {box.name for box in draw_system_map(results).boxes}
+    assert "1 edge between modules in pack" in render_map(MapReport(results=results), MapFormat.TERMINAL)
+
+
+def test_a_module_with_the_name_of_its_package_is_not_that(tmp_path: Path) -> None:
+    results = results_of(
+        tmp_path, {"pack/__init__.py": "from pack.pack import x\n", "pack/pack.py": "x = 1\n"}
+    )
+    assert [(edge.importer, edge.imported) for edge in results.top.edges] == [("__init__", "pack")]
+
+
+def test_every_table_has_as_many_rows_as_are_wanted(tmp_path: Path) -> None:
+    files = {"pack/__init__.py": ""} | {
+        f"pack/m{at:02}.py": f"import pack.m{at + 1:02}\n" for at in range(30)
+    }
+    text = render_map(MapReport(results=results_of(tmp_path, files), top=3), MapFormat.TERMINAL)
+    assert "27 modules in lower layers not shown" in text
+
+
 def test_every_key_of_the_file_is_there(tmp_path: Path) -> None:
     content = json.loads(render_map_json(results_of(tmp_path)))
     keys = [set(file) for file in content["files"]]
@@ -412,7 +453,7 @@ def test_every_key_of_the_file_is_there(tmp_path: Path) -> None:
 def test_who_imports_stands_above_what_is_imported(tmp_path: Path) -> None:
     boxes = {box.name: box for box in draw_system_map(results_of(tmp_path)).boxes}
     assert boxes["high"].y < boxes["low"].y
-    assert boxes["pack"].layer is None
+    assert boxes["__init__"].layer is None
 
 
 def test_all_documents_and_formats(tmp_path: Path) -> None:
@@ -433,7 +474,7 @@ def test_all_documents_and_formats(tmp_path: Path) -> None:
     ET.fromstring(documents["system_map.svg"])  # noqa: S314 - our own
     assert "![System map of pack](system_map.svg)" in documents["system_map.md"]
     inventory = json.loads(documents["module_inventory.json"])
-    assert [one["name"] for one in inventory["modules"]] == ["high", "low", "(root)", "pack"]
+    assert [one["name"] for one in inventory["modules"]] == ["high", "low", "(root)", "__init__"]
     dependencies = json.loads(documents["module_dependencies.json"])
     assert dependencies["top"]["edges"] == [
         {"importer": "high", "imported": "low", "imports": 1, "kinds": {"always": 1}}

@@ -114,7 +114,10 @@ def _discard(stream: TextIO) -> None:
 
 
 def _complain(problem: str) -> None:
+    from pyrometer.report.safe_text import for_terminal
+
     try:
-        print(f"pyrometer: {problem}", file=sys.stderr, flush=True)
+        lines = "\n".join(map(for_terminal, problem.split("\n")))
+        print(f"pyrometer: {lines}", file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)

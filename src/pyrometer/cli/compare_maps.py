@@ -17,15 +17,18 @@ from pyrometer.report.codemap_comparison import (
 )
 from pyrometer.report.codemap_comparison_html import render_map_comparison_html
 from pyrometer.report.codemap_comparison_json import render_map_comparison_json
-from pyrometer.store.map_files import is_map, read_map
+from pyrometer.report.safe_text import for_terminal
+from pyrometer.store.map_files import is_map, map_file_in, read_map
 from pyrometer.store.run_files import current_folder
 
 
 def are_maps(before: str, after: str, *, folder: Path) -> bool:
     """Whether both files are maps; ``UsageError`` where only one is."""
-    found = [is_map(folder / name) for name in (before, after)]
+    found = [is_map(map_file_in(folder / name)) for name in (before, after)]
     if found[0] != found[1]:
-        which = before if found[0] else after
+        which, other = (before, after) if found[0] else (after, before)
+        if not (folder / other).exists():
+            raise UsageError(f"there is no file {other!r} to compare the code map {which} with")
         raise UsageError(f"{which} is a code map, and the other one is not; compare two maps, or two runs")
     return found[0]
 
@@ -34,13 +37,12 @@ def compare_map_files(
     before: str, after: str, *, chosen: CompareFormat, output: Path | None, top: int | None
 ) -> None:
     """Tell what changed from one map to the other."""
-    paths = [current_folder() / name for name in (before, after)]
+    paths = [map_file_in(current_folder() / name) for name in (before, after)]
     comparison = compare_maps(*(build_results(read_map(path)) for path in paths))
     before_name, after_name = comparison.before.name, comparison.after.name
     if before_name != after_name:
-        print(
-            f"pyrometer: these are maps of different things: {before_name} and {after_name}", file=sys.stderr
-        )
+        names = for_terminal(f"{before_name} and {after_name}")
+        print(f"pyrometer: these are maps of different things: {names}", file=sys.stderr)
     text = _render(comparison, chosen, top=top)
     if output is None:
         print_text(text)

@@ -137,7 +137,7 @@ def report(
         typer.Option(
             "--map",
             metavar="MAP.json",
-            help="On the page, link functions to their places on this code map, whose page is beside it.",
+            help="Link functions to their places on this code map, whose page is beside it.",
             show_default=False,
         ),
     ] = None,
@@ -171,6 +171,8 @@ def report(
     if map_file is not None:
         from pyrometer.cli.map_linking import link_to_map
 
+        if chosen not in {Format.HTML, Format.MARKDOWN} and not (html or open_page):
+            raise UsageError("--map is for links, on a page or in Markdown; add --html, or -o FILE.html")
         page = beside(run_paths[0], PAGE_NAME) if output is None else output
         shown.map_links = link_to_map(runs[0], map_file, seen_from=page)
     for line in doubts_about_targets(shown):

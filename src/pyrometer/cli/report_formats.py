@@ -118,7 +118,7 @@ class Shown:
     """Where that picture is, as seen from the report; likewise ``roofline_file``."""
     roofline_file: str | None = None
     map_links: MapLinks | None = None
-    """To a code map, for the page."""
+    """To a code map, for the page and for Markdown."""
 
     @cached_property
     def observed(self) -> Observed:
@@ -178,6 +178,7 @@ def _markdown(shown: Shown) -> str:
         by_thread=shown.by_thread,
         flamegraph=shown.flamegraph,
         roofline_file=shown.roofline_file,
+        on_map=shown.map_links,
         findings=shown.findings,
         targets=shown.judged,
     )

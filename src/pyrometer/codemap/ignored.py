@@ -10,9 +10,9 @@ class Ignored:
     """The rules that hold in a folder: those of its own file before those of the folders around it."""
 
     def __init__(self, folder: Path, around: "Ignored | None" = None) -> None:
-        self._folder = folder
-        self._around = around
-        self._rules = _read(folder / ".gitignore")
+        self.folder = folder
+        self.around = around
+        self.rules = _read(folder / ".gitignore")
 
     @classmethod
     def at(cls, folder: Path) -> "Ignored":
@@ -27,23 +27,27 @@ class Ignored:
         rules: Ignored | None = None
         for one in reversed(folders):
             rules = cls(one, rules)
-        if rules is None or (rules._around is not None and rules._around.has(str(folder), is_folder=True)):
+        if rules is None or (rules.around is not None and rules.around.has(str(folder), is_folder=True)):
             return cls(folder)
         return rules
 
     def has(self, path: str, *, is_folder: bool) -> bool:
         """Whether a path below the folder is left out; the nearest rule that says something of it decides."""
-        if self._rules is not None:
-            seen = os.path.relpath(path, self._folder) + ("/" if is_folder else "")
-            decision = self._rules.check_file(seen).include
-            if decision is not None:
-                return decision
-        return self._around is not None and self._around.has(path, is_folder=is_folder)
+        here: Ignored | None = self
+        while here is not None:
+            if here.rules is not None:
+                seen = os.path.relpath(path, here.folder) + ("/" if is_folder else "")
+                decision = here.rules.check_file(seen).include
+                if decision is not None:
+                    return decision
+            here = here.around
+        return False
 
 
 def _read(file: Path) -> GitIgnoreSpec | None:
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        # Not of a pipe: nobody might ever write into it.
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
     except OSError:
         return None
     return GitIgnoreSpec.from_lines(filter(_is_rule, lines)) if lines else None

@@ -13,7 +13,8 @@ PYTHON, NOTEBOOK = "Python", "Jupyter notebook"
 _QUOTED = r'"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
 _IN_BACKTICKS = r"`(?:\\.|[^`\\])*`"
 # In Rust a quote alone is the name of a lifetime.
-_QUOTED_RUST = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\\n])'" + r'|r(?P<hashes>#*)".*?"(?P=hashes)'
+_QUOTED_RUST = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\\n])'" + r'|r(?P<hashes>#*)".*?(?:"(?P=hashes)|\Z)'
+_QUOTED_CPP = r'R"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|' + _QUOTED
 _MARK = "\0"
 _IN_A_LINE = re.compile(r"[^\n]+")
 
@@ -37,7 +38,9 @@ class Language:
             comments.append(f"{before}{re.escape(self.line_comment)}[^\n]*")
         if self.block_comment is not None:
             begin, end = map(re.escape, self.block_comment)
-            comments.append(f"{begin}.*?(?:{end}|\\Z)")
+            comments.append(f"{begin}.*?(?:{end}|(?P<endless>\\Z))")
+        elif comments:
+            comments.append("(?P<endless>(?!))")
         if not comments:
             return None
         strings = f"(?P<string>{self.strings})|" if self.strings else ""
@@ -59,7 +62,9 @@ class Language:
 
 
 def _without_comment(found: re.Match[str]) -> str:
-    return found[0] if found["comment"] is None else _IN_A_LINE.sub(_MARK, found[0])
+    # One that never ends is none: it stands in a pattern or the like.
+    is_comment = found["comment"] is not None and found["endless"] is None
+    return _IN_A_LINE.sub(_MARK, found[0]) if is_comment else found[0]
 
 
 def _like_c(name: str, strings: str = _QUOTED) -> Language:
@@ -76,14 +81,14 @@ BY_ENDING: Mapping[str, Language] = {
     ".pyx": _with_sharps("Cython"),
     ".pxd": _with_sharps("Cython"),
     ".c": _like_c("C"),
-    ".h": _like_c("C/C++ header"),
-    ".hh": _like_c("C/C++ header"),
-    ".hpp": _like_c("C/C++ header"),
-    ".cc": _like_c("C++"),
-    ".cpp": _like_c("C++"),
-    ".cxx": _like_c("C++"),
-    ".cu": _like_c("CUDA"),
-    ".cuh": _like_c("CUDA"),
+    ".h": _like_c("C/C++ header", _QUOTED_CPP),
+    ".hh": _like_c("C/C++ header", _QUOTED_CPP),
+    ".hpp": _like_c("C/C++ header", _QUOTED_CPP),
+    ".cc": _like_c("C++", _QUOTED_CPP),
+    ".cpp": _like_c("C++", _QUOTED_CPP),
+    ".cxx": _like_c("C++", _QUOTED_CPP),
+    ".cu": _like_c("CUDA", _QUOTED_CPP),
+    ".cuh": _like_c("CUDA", _QUOTED_CPP),
     ".rs": _like_c("Rust", _QUOTED_RUST),
     ".cs": _like_c("C#"),
     ".go": _like_c("Go", f"{_QUOTED}|{_IN_BACKTICKS}"),

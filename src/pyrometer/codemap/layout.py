@@ -30,8 +30,8 @@ class Layout:
 
     def _is_inside(self, folder: str) -> bool:
         """Whether a folder around it is a package."""
-        around = folder.rpartition("/")[0]
-        return bool(around) and (around in self._packages or self._is_inside(around))
+        folders = folder.split("/")
+        return any("/".join(folders[:depth]) in self._packages for depth in range(1, len(folders)))
 
     @property
     def above(self) -> str | None:

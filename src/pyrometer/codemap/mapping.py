@@ -3,18 +3,18 @@
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib import metadata
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pyrometer._version import __version__
-from pyrometer.codemap.declarations import find_declarations
+from pyrometer.codemap.declarations import Declarations, find_declarations
 from pyrometer.codemap.layout import Layout
 from pyrometer.codemap.reading import Known, Read, read_sources
-from pyrometer.codemap.sources import find_sources
+from pyrometer.codemap.sources import Sources, find_sources
 from pyrometer.errors import UsageError
-from pyrometer.record.code_map import CodeMap, Declaration, FileFacts, Installed, Skipped
+from pyrometer.record.code_map import CodeMap, FileFacts, Installed, Skipped
 
 
 def find_root(wanted: str, folder: Path) -> Path:
@@ -52,8 +52,11 @@ def make_map(
     """The map of a folder or file; ``project`` is the folder whose declarations count for it."""
     sources = find_sources(root, with_vendored=with_vendored)
     read = read_sources(sources, known=known)
-    declarations, unreadable = find_declarations(project) if _is_own(root, project) else ([], [])
+    declared = Declarations()
+    if _is_own(root, project):
+        declared = find_declarations(project, _folders(sources, project))
     imported = _imported_names(read.files)
+    names = {name.partition(".")[0] for name in imported}
     code = CodeMap(
         pyrometer_version=__version__,
         name=root.name,
@@ -61,11 +64,13 @@ def make_map(
         root=str(sources.root),
         made_at=datetime.now().astimezone().isoformat(timespec="seconds"),
         files=read.files,
-        skipped=(*read.skipped, *_outside(unreadable, read.skipped)),
+        skipped=(*read.skipped, *_outside(declared.skipped, read.skipped)),
         uncounted_files=sources.others,
-        declarations=_once(declarations),
+        declarations=tuple(dict.fromkeys(declared.found)),
+        are_declarations_known=declared.are_known,
         installed=tuple(_installed(imported)),
-        standard_library=tuple(sorted(imported & {*sys.stdlib_module_names, "__main__"})),
+        installed_declared=tuple(sorted({one.name for one in declared.found if _is_installed(one.name)})),
+        standard_library=tuple(sorted(names & {*sys.stdlib_module_names, "__main__"})),
         own_packages=tuple(sorted(_own_packages(project))) if _is_own(root, project) else (),
         is_whole=_is_whole(root, project),
     )
@@ -98,8 +103,12 @@ def _is_own(root: Path, project: Path) -> bool:
     return "site-packages" not in inside
 
 
-def _once(declarations: Iterable[Declaration]) -> tuple[Declaration, ...]:
-    return tuple(dict.fromkeys(declarations))
+def _folders(sources: Sources, project: Path) -> list[str]:
+    """The folders of all sources, as seen from the project."""
+    if not sources.root.is_relative_to(project):
+        return []
+    inside = sources.root.relative_to(project)
+    return [str(inside / folder) for folder in {one.path.rpartition("/")[0] for one in sources.files}]
 
 
 def _outside(found: Iterable[Skipped], known: Iterable[Skipped]) -> list[Skipped]:
@@ -108,14 +117,49 @@ def _outside(found: Iterable[Skipped], known: Iterable[Skipped]) -> list[Skipped
 
 
 def _imported_names(files: Iterable[FileFacts]) -> frozenset[str]:
-    """The first part of everything that is imported."""
-    return frozenset(one.module.partition(".")[0] for file in files for one in file.imports)
+    """Everything that is imported, and what is taken out of it, in full."""
+    imports = {(one.module, one.name) for file in files for one in file.imports}
+    return frozenset(module if name is None else f"{module}.{name}" for module, name in imports)
 
 
-def _installed(names: frozenset[str]) -> Iterable[Installed]:
+def _installed(imported: frozenset[str]) -> Iterator[Installed]:
+    """What is installed of what is imported; several may share the first part of their names."""
     by_name = metadata.packages_distributions()
-    for name in sorted(names & by_name.keys()):
-        distributions = tuple(sorted(set(by_name[name])))
-        yield Installed(
-            import_name=name, distributions=distributions, version=metadata.version(distributions[0])
-        )
+    for name in sorted({one.partition(".")[0] for one in imported} & by_name.keys()):
+        # One that was removed by half has no name.
+        distributions = sorted({one for one in by_name[name] if one})
+        below = sorted(one for one in imported if one.partition(".")[0] == name)
+        owners = _owners(below, distributions) if len(distributions) > 1 else {name: distributions}
+        for import_name, its in owners.items():
+            if its:
+                version = metadata.version(its[0])
+                yield Installed(import_name=import_name, distributions=tuple(its), version=version)
+
+
+def _owners(imported: Iterable[str], distributions: Sequence[str]) -> dict[str, Sequence[str]]:
+    """By as much of a name as tells them apart, whose files those modules are."""
+    files = {one: {str(file) for file in metadata.files(one) or ()} for one in distributions}
+    folders = {
+        one: {str(above) for file in its for above in PurePath(file).parents} for one, its in files.items()
+    }
+    owners: dict[str, Sequence[str]] = {}
+    for name in imported:
+        parts = name.split(".")
+        for depth in range(1, len(parts) + 1):
+            path = "/".join(parts[:depth])
+            having = [one for one in distributions if path in folders[one] or f"{path}.py" in files[one]]
+            if len(having) == 1:
+                owners[".".join(parts[:depth])] = having
+            if len(having) <= 1:
+                break
+        else:
+            owners[parts[0]] = distributions
+    return owners
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -28,6 +28,8 @@ class Source:
     language: str
     size: int
     modified_ns: int
+    changed_ns: int
+    """When anything about it changed last, its name or place too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class _Walk:
         for entry in entries:
             if entry.is_symlink():
                 if entry.is_dir() or language_of(entry.name) is not None:
-                    self._skip(entry.path, "a link; what it leads to is read where it is")
+                    self._skip(entry.path, "a link, which is not followed")
             elif entry.is_dir():
                 reason = self._why_not_into(entry, rules)
                 if reason is None:
@@ -135,6 +137,7 @@ class _Walk:
                     language=language,
                     size=status.st_size,
                     modified_ns=status.st_mtime_ns,
+                    changed_ns=status.st_ctime_ns,
                 )
             )
 

@@ -9,6 +9,8 @@ from pyrometer.record.values import Count, SignedCount, Value
 
 MAP_FORMAT: Literal["pyrometer-map"] = "pyrometer-map"
 MAP_VERSION: Literal[1] = 1
+MAP_FILE_NAME = "code_map.json"
+"""Of a map among all its documents."""
 
 MAX_FILES = 200_000
 MAX_IMPORTS = 4_000_000
@@ -97,6 +99,7 @@ class KnownFile(Value, frozen=True, kw_only=True, omit_defaults=False):
 
     size: Count
     modified_ns: SignedCount
+    changed_ns: SignedCount
     facts: FileFacts
 
 
@@ -122,6 +125,7 @@ class Installed(Value, frozen=True, kw_only=True, omit_defaults=False):
     """An imported package that is installed here."""
 
     import_name: str
+    """With as many parts as tell packages apart that share the first one."""
     distributions: tuple[str, ...]
     version: str | None = None
 
@@ -144,7 +148,11 @@ class CodeMap(Value, frozen=True, kw_only=True, omit_defaults=False):
     uncounted_files: Count = 0
     """Files that are no sources by their names, such as data."""
     declarations: tuple[Declaration, ...] = ()
+    are_declarations_known: bool = False
+    """Whether there are places where the project says what it needs, and all of them could be read."""
     installed: tuple[Installed, ...] = ()
+    installed_declared: tuple[str, ...] = ()
+    """Of the declared packages, those that are installed here."""
     standard_library: tuple[str, ...] = ()
     """Of the imported names, those of Python itself."""
     own_packages: tuple[str, ...] = ()

@@ -52,6 +52,8 @@ class Row:
     """Sentences that belong underneath."""
     sentence: bool = False
     """Whether the name is a sentence, which loses its end where it is too long, and not its middle."""
+    link: str | None = None
+    """Where its name leads to, in Markdown: an address as seen from the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def title_of(comparison: MapComparison) -> str:
 
 
 def _sections(comparison: MapComparison, *, top: int | None) -> Iterator[Section]:
-    yield modules_section(comparison)
+    yield modules_section(comparison, top=top)
     yield _growth("Files that changed", comparison.files, top=top, names="module")
     yield _edges("Edges between modules", comparison.edges, top=top)
     yield _edges("Edges between single modules", comparison.module_edges, top=top)
@@ -49,10 +49,10 @@ def _sections(comparison: MapComparison, *, top: int | None) -> Iterator[Section
     yield circles_and_packages(comparison)
 
 
-def modules_section(comparison: MapComparison) -> Section:
+def modules_section(comparison: MapComparison, *, top: int | None = None) -> Section:
     """The parts directly below the root, and all together."""
     before, after = comparison.before.tree, comparison.after.tree
-    rows = [_row(one) for one in comparison.parts]
+    rows = [_row(one) for one in comparison.parts[:top]]
     rows.append(
         Row(
             name="all",
@@ -61,10 +61,11 @@ def modules_section(comparison: MapComparison) -> Section:
             emphasis=Emphasis.STRONG,
         )
     )
+    left = _left(len(comparison.parts) - len(rows) + 1)
     said = f"A: {comparison.before.code.made_at}, B: {comparison.after.code.made_at}."
     return Section(
         title="Modules, by lines of code",
-        blocks=(Table(columns=_COLUMNS, rows=tuple(rows), names="module"), *notes((said,))),
+        blocks=(Table(columns=_COLUMNS, rows=tuple(rows), names="module"), *left, *notes((said,))),
     )
 
 
@@ -78,8 +79,7 @@ _COLUMNS = (
 
 def _row(one: PartGrowth) -> Row:
     before, after = one.code
-    files = [0 if part is None else part.file_count for part in (one.before, one.after)]
-    cells = _cells(before, after, files[0], files[1])
+    cells = _cells(before, after, *(count or 0 for count in one.file_counts))
     if one.before is None:
         cells = (UNKNOWN_CELL, cells[1], "new", cells[3])
     elif one.after is None:

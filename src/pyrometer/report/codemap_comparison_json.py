@@ -14,7 +14,6 @@ import msgspec
 
 from pyrometer._version import __version__
 from pyrometer.analysis.codemap.comparison import EdgeGrowth, MapComparison, PartGrowth
-from pyrometer.analysis.codemap.inventory import Part
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.record.code_map import LineCounts
 from pyrometer.report.comparison_json import Content
@@ -138,17 +137,11 @@ def _growths(found: Iterable[PartGrowth]) -> tuple[GrowthContent, ...]:
             name=one.name,
             code_before=None if one.before is None else one.code[0],
             code_after=None if one.after is None else one.code[1],
-            files_before=_files(one.before, one),
-            files_after=_files(one.after, one),
+            files_before=one.file_counts[0],
+            files_after=one.file_counts[1],
         )
         for one in found
     )
-
-
-def _files(part: Part | None, growth: PartGrowth) -> int | None:
-    if part is None:
-        return None
-    return len(part.files) if growth.of_own_files else part.file_count
 
 
 def _edges(found: Iterable[EdgeGrowth]) -> tuple[EdgeGrowthContent, ...]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pyrometer.analysis.codemap.heat import HeatBy, MapHeat
 from pyrometer.analysis.codemap.picture import draw_system_map, level_to_draw
 from pyrometer.analysis.codemap.results import Level, MapResults
+from pyrometer.record.code_map import MAP_FILE_NAME
 from pyrometer.report.blocks import Code, Lines, Picture, Section
 from pyrometer.report.codemap_graphs import render_dot, render_mermaid
 from pyrometer.report.codemap_heat import HEAT_NAMES, box_heats, describe_heat, heat_colors, heat_sections
@@ -122,12 +123,13 @@ def _markdown(report: MapReport) -> str:
 def render_map_svg(report: MapReport) -> str:
     """The system map, coloured by the run where there is one."""
     heat, by = report.heat, report.heat_by
-    title = f"System map of {report.name}"
+    start = report.results.start.dotted
+    title = f"System map of {report.name}{f', in {start}' if start else ''}"
     picture = draw_system_map(report.results)
     if heat is None:
         return draw_map_svg(picture, title=title)
     names = (box.name for box in picture.boxes)
-    warmths = box_heats(names, picture.together, report.results.tree, heat, by)
+    warmths = box_heats(names, picture.together, report.results.start, heat, by)
     return draw_map_svg(
         picture,
         title=f"{title}, by the {HEAT_NAMES[by]} in {heat.program}",
@@ -145,7 +147,7 @@ def _graph(report: MapReport, render: Callable[[Level, Mapping[str, str]], str])
     found = level_to_draw(report.results)
     if report.heat is None:
         return render(found.level, {})
-    warmths = box_heats(found.level.names, found.together, report.results.tree, report.heat, report.heat_by)
+    warmths = box_heats(found.level.names, found.together, report.results.start, report.heat, report.heat_by)
     return render(found.level, heat_colors(warmths))
 
 
@@ -172,7 +174,7 @@ def map_documents(report: MapReport) -> dict[str, str]:
         f"{SYSTEM_MAP}.svg": render_map_svg(report),
         f"{INVENTORY}.json": render_inventory_json(results),
         DEPENDENCIES_FILE: render_dependencies_json(results),
-        "code_map.json": render_map_json(results, report.heat),
+        MAP_FILE_NAME: render_map_json(results, report.heat),
         "code_map.html": render_map_html(results, report.heat, report.heat_by),
     }
 

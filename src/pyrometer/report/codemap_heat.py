@@ -11,8 +11,7 @@ from pyrometer.analysis.codemap.heat import (
     HotFunction,
     MapHeat,
 )
-from pyrometer.analysis.codemap.imports import OWN_FILE
-from pyrometer.analysis.codemap.inventory import Part
+from pyrometer.analysis.codemap.inventory import OWN_FILE, Part
 from pyrometer.analysis.codemap.picture import OTHERS
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.blocks import Column, Lines, Row, Section, Table, notes

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer._version import __version__
 from pyrometer.analysis.codemap.heat import Heat, HeatBy, HotFunction, MapHeat
-from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
+from pyrometer.analysis.codemap.inventory import OWN_FILE, Part, PlacedFunction, functions_by
 from pyrometer.analysis.codemap.picture import OTHERS, SystemMap, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.codemap_heat import HEAT_NAMES, box_heats, heat_colors, heat_sections
@@ -76,6 +76,7 @@ def _picture_block(results: MapResults, heat: MapHeat | None, heat_by: HeatBy, n
     return {
         "type": "codemap",
         "name": name_of(name),
+        "start": results.start.dotted,
         "hint": hint,
         "warmths": [] if heat is None else [[one.value, HEAT_NAMES[one]] for one in heat.kinds],
         "warmth": heat_by.value,
@@ -93,6 +94,11 @@ def _picture_block(results: MapResults, heat: MapHeat | None, heat_by: HeatBy, n
             ".".join((*part.path, OTHERS)): {"facts": _facts_of_others(picture), "functions": []}
             for part, picture in pictures
             if picture.together
+        }
+        | {
+            ".".join((*part.path, OWN_FILE)): {"facts": _facts_of_own_files(part, heat), "functions": []}
+            for part, _ in pictures
+            if part.path and part.files and OWN_FILE not in part.parts
         },
     }
 
@@ -106,9 +112,24 @@ def _facts_of_others(picture: SystemMap) -> list[list[str]]:
     ]
 
 
+def _facts_of_own_files(part: Part, heat: MapHeat | None) -> list[list[str]]:
+    """Of a package: what is directly in it."""
+    alone = Part(path=part.path, files=part.files)
+    for file in part.files:
+        alone.add(file)
+    facts = [[label, value] for label, value in _facts(alone, None)]
+    met = [] if heat is None else [its for file in part.files if (its := heat.files.get(file.path))]
+    if heat is not None and met:
+        own = Heat(own_ns=sum(its.own_ns for its in met))
+        facts.append(
+            ["CPU time", f"{format_share(heat.share(own))}, {format_duration(own.own_ns)} of its own"]
+        )
+    return facts
+
+
 def _pictured(results: MapResults) -> Iterator[Part]:
     """Those that are worth a look into: several parts in them; the largest, where there are very many."""
-    worth = [part for part in results.tree.walk() if not part.path or len(part.parts) > 1]
+    worth = [part for part in results.tree.walk() if not part.path or part.parts]
     yield from sorted(worth, key=lambda part: (len(part.path), -part.lines.code))[:_MOST_PICTURES]
 
 

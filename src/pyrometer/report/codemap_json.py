@@ -94,20 +94,25 @@ class PackageContent(Content, frozen=True, kw_only=True):
     files: int
     is_standard_library: bool
     is_for_types_only: bool
-    is_undeclared: bool
+    is_undeclared: bool | None
+    """None: not known."""
     declarations: tuple[Declaration, ...]
 
 
 class DependenciesContent(Content, frozen=True, kw_only=True):
     """What depends on what."""
 
+    start: str
+    """Empty for the root; else the only part below it that holds others."""
     top: LevelContent
-    """Parts directly below the root."""
+    """Parts directly below ``start``."""
     modules: LevelContent
     cycles: tuple[CycleContent, ...]
     packages: tuple[PackageContent, ...]
     unused: tuple[Declaration, ...]
     """Declared, and imported nowhere in the map."""
+    perhaps_unused: tuple[Declaration, ...]
+    """The same, but not installed here: they may be imported under another name."""
     without_source: dict[str, int]
     """Own modules that are imported, by how many statements, and have no source: compiled, or missing."""
 
@@ -233,11 +238,13 @@ def _part(part: Part) -> PartContent:
 
 def _dependencies(results: MapResults) -> DependenciesContent:
     return DependenciesContent(
+        start=results.start.dotted,
         top=_level(results.top),
         modules=_level(results.modules),
         cycles=tuple(map(_cycle, results.cycles)),
         packages=tuple(map(_package, results.packages.imported)),
         unused=results.packages.unused,
+        perhaps_unused=results.packages.perhaps_unused,
         without_source={name: len(sites) for name, sites in results.imports.without_source.items()},
     )
 

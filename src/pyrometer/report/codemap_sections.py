@@ -147,14 +147,14 @@ def _functions(title: str, found: Sequence[PlacedFunction], *, left: int) -> Sec
 
 def dependency_sections(results: MapResults, *, top: int | None) -> Iterator[Section]:
     """What depends on what: between parts, between modules, and on packages from elsewhere."""
-    yield _parts_and_layers(results)
+    yield _parts_and_layers(results, top=top)
     yield _edges(results, top=top)
     yield _busiest(results, top=top)
     yield _cycles(results.cycles, top=top)
     yield _packages(results, top=top)
 
 
-def _parts_and_layers(results: MapResults) -> Section:
+def _parts_and_layers(results: MapResults, *, top: int | None) -> Section:
     level = results.top
     layer_of = {name: number for number, layer in enumerate(level.layers, start=1) for name in layer}
     imported, imports = dict(level.depended_on), dict(level.depending)
@@ -168,7 +168,7 @@ def _parts_and_layers(results: MapResults) -> Section:
                 ", ".join(edge.imported for edge in level.edges if edge.importer == name) or UNKNOWN_CELL,
             ),
         )
-        for name in sorted(layer_of, key=lambda name: (-layer_of[name], name))
+        for name in sorted(layer_of, key=lambda name: (-layer_of[name], name))[:top]
     )
     columns = (
         Column(heading="layer"),
@@ -176,11 +176,15 @@ def _parts_and_layers(results: MapResults) -> Section:
         Column(heading="imported by"),
         Column(heading="what it imports", left=True, widest=60, dropped=1),
     )
-    title = f"Dependencies: {format_count(len(level.edges), 'edge')} between modules"
+    inside = f" in {results.start.dotted}" if results.start.path else ""
+    title = f"Dependencies: {format_count(len(level.edges), 'edge')} between modules{inside}"
     if not rows:
-        return Section(title=title, blocks=(Lines(lines=("No module imports another one.",)),))
-    note = "A layer imports only lower ones, but for the edges that make circles."
-    return Section(title=title, blocks=(_table(columns, rows, names="module"), *notes((note,))))
+        return Section(title=title, blocks=(Lines(lines=("None of these imports another one.",)),))
+    told = (
+        *_more(len(layer_of) - len(rows), "module in lower layers", "modules in lower layers"),
+        "A layer imports only lower ones, but for the edges that make circles.",
+    )
+    return Section(title=title, blocks=(_table(columns, rows, names="module"), *notes(told)))
 
 
 def _edges(results: MapResults, *, top: int | None) -> Section:
@@ -268,7 +272,7 @@ def _packages(results: MapResults, *, top: int | None) -> Section:
             cells=(
                 f"{len(one.sites):,}",
                 _version(one),
-                _declared(one, has_declarations=packages.has_declarations),
+                _declared(one),
             ),
         )
         for one in shown
@@ -286,25 +290,44 @@ def _packages(results: MapResults, *, top: int | None) -> Section:
     ]
     told.append(f"Of Python's own: {format_count(len(standard), 'module')}.")
     undeclared = [one.import_name for one in third_party if one.is_undeclared]
-    if undeclared and packages.has_declarations:
+    if undeclared:
         told.append(f"Imported, and declared nowhere: {_names(undeclared)}.")
+    unclear = [
+        one.import_name for one in third_party if one.is_undeclared is None and packages.perhaps_unused
+    ]
+    if unclear:
+        told.append(
+            f"Imported, not installed here, and perhaps declared under another name: {_names(unclear)}."
+        )
     if results.imports.without_source:
         compiled = _names(results.imports.without_source)
         told.append(f"Own modules without a source here, compiled or made later: {compiled}.")
-    if packages.unused:
-        unused = _names(f"{one.name} ({one.where})" for one in packages.unused)
-        told.append(f"Declared, and imported nowhere here: {unused}.")
+    told += _unused(results)
     return Section(
         title=f"Packages from elsewhere: {len(third_party)}",
         blocks=(_table(columns, rows, names="package"), *notes(told)),
     )
 
 
+def _unused(results: MapResults) -> Iterator[str]:
+    unread = sum(file.problem is not None for file in results.code.files)
+    but = f"; {format_count(unread, 'file')} could not be understood, and may import it" if unread else ""
+    for what, found in (
+        (f"Declared, and imported nowhere here{but}", results.packages.unused),
+        (
+            "Declared, not installed here, and perhaps imported under another name",
+            results.packages.perhaps_unused,
+        ),
+    ):
+        if found:
+            yield f"{what}: {_names(f'{one.name} ({one.where})' for one in found)}."
+
+
 def _version(one: ExternalPackage) -> str:
     return "not installed here" if one.version is None else one.version
 
 
-def _declared(one: ExternalPackage, *, has_declarations: bool) -> str:
+def _declared(one: ExternalPackage) -> str:
     if one.declarations:
         return ", ".join(
             dict.fromkeys(
@@ -315,7 +338,7 @@ def _declared(one: ExternalPackage, *, has_declarations: bool) -> str:
         return "no, for types only"
     if one.is_own:
         return "of this project"
-    return "no" if has_declarations else UNKNOWN_CELL
+    return "no" if one.is_undeclared else UNKNOWN_CELL
 
 
 def skipped_section(code: CodeMap, *, top: int | None) -> Section:

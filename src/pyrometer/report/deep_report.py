@@ -68,7 +68,7 @@ def _samples(document: Document, *, top: int, pictures: Pictures) -> Iterator[Se
     samples = document.samples
     if samples is None:
         return
-    yield from build_sample_sections(samples, SPACIOUS, top=top, whole=True)
+    yield from build_sample_sections(samples, SPACIOUS, top=top, whole=True, on_map=pictures.on_map)
     if pictures.flamegraph is not None:
         picture = Picture(text="Flame graph of the CPU time", target=pictures.flamegraph, opens=True)
         yield Section(title="Flame graph", blocks=(picture,))

@@ -12,6 +12,7 @@ from pyrometer.report.comprehensive_report import build_comprehensive_sections
 from pyrometer.report.deep_report import build_deep_sections
 from pyrometer.report.document import Document, build_document
 from pyrometer.report.levels import Level
+from pyrometer.report.map_links import MapLinks
 from pyrometer.report.markdown_blocks import (
     contents_lines,
     markdown_line,
@@ -37,16 +38,18 @@ def render_markdown(
     by_thread: bool = False,
     flamegraph: str | None = None,
     roofline_file: str | None = None,
+    on_map: MapLinks | None = None,
     findings: Findings | None = None,
     targets: Sequence[TargetResult] = (),
 ) -> str:
     """The report as CommonMark with GitHub's tables; ``top`` and ``by_thread`` as for the terminal.
 
     ``brief`` is short enough for a comment, whatever the level. ``flamegraph`` and ``roofline_file`` are
-    where these pictures are, as seen from the report. ``findings`` spares looking for them.
+    where these pictures are, as seen from the report, ``on_map`` links functions to a code map.
+    ``findings`` spares looking for them.
     """
     document = build_document(observe(run), top=top, by_thread=by_thread, findings=findings)
-    pictures = Pictures(flamegraph=flamegraph, roofline=roofline_file)
+    pictures = Pictures(flamegraph=flamegraph, roofline=roofline_file, on_map=on_map)
     aims = build_target_section(targets)
     lines = list(_opening(document))
     if brief:

@@ -97,8 +97,9 @@ def _table(table: Table) -> Iterator[str]:
         [":---", *(":---" if column.left else "---:" for column in table.columns), *[":---" for _ in details]]
     )
     for row in table.rows:
+        name = markdown_name(row.qualified_name or row.name)
         cells = [
-            markdown_name(row.qualified_name or row.name) + for_markdown(row.mark),
+            (name if row.link is None else f"[{name}](<{row.link}>)") + for_markdown(row.mark),
             *map(for_markdown, row.cells),
         ]
         if details:

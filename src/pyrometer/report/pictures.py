@@ -1,6 +1,8 @@
-"""Pictures that stand beside a report."""
+"""What stands beside a report: pictures, and a code map."""
 
 from dataclasses import dataclass
+
+from pyrometer.report.map_links import MapLinks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,3 +11,5 @@ class Pictures:
 
     flamegraph: str | None = None
     roofline: str | None = None
+    on_map: MapLinks | None = None
+    """From functions to their places on a code map."""

@@ -23,6 +23,7 @@ from pyrometer.report.blocks import (
     notes,
 )
 from pyrometer.report.cells import UNKNOWN_CELL, Style
+from pyrometer.report.map_links import MapLinks
 from pyrometer.units import format_count
 
 FEW_FUNCTIONS = 8
@@ -73,7 +74,7 @@ _PATH_COLUMNS = (
 
 
 def build_sample_sections(
-    results: SampleResults, style: Style, *, top: int, whole: bool
+    results: SampleResults, style: Style, *, top: int, whole: bool, on_map: MapLinks | None = None
 ) -> Iterator[Section]:
     """The split of the time, functions and call stacks; with ``whole`` lines, too, and more of each."""
     if not results.overall.parts.samples:
@@ -83,7 +84,8 @@ def build_sample_sections(
     if results.outside_phases:
         yield _outside(results.outside_phases, style, most=MOST_OUTSIDE if whole else FEW_OUTSIDE)
     if results.overall.parts.cpu_ns:
-        yield _functions(results, top=top if whole else min(top, FEW_FUNCTIONS), style=style, whole=whole)
+        most = top if whole else min(top, FEW_FUNCTIONS)
+        yield _functions(results, top=most, style=style, whole=whole, on_map=on_map)
         if whole:
             yield _lines(results, top=top)
         yield _paths(results, most=MOST_PATHS if whole else FEW_PATHS)
@@ -175,7 +177,9 @@ def _own_shares(
     return _adding_up([*own_ns, rest_ns], results.overall.parts.cpu_ns)
 
 
-def _functions(results: SampleResults, *, top: int, style: Style, whole: bool) -> Section:
+def _functions(
+    results: SampleResults, *, top: int, style: Style, whole: bool, on_map: MapLinks | None
+) -> Section:
     shown, others = _largest(results.functions, top)
     selves = _own_shares(shown, others, results)
     rows = [
@@ -189,6 +193,7 @@ def _functions(results: SampleResults, *, top: int, style: Style, whole: bool) -
                 _file_and_line(function),
                 sample_wording.describe_notes(function, wordy=style.wordy),
             ),
+            link=None if on_map is None else on_map.address(function),
         )
         for function, own in zip(shown, selves, strict=False)
     ]

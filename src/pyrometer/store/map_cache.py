@@ -1,6 +1,7 @@
 """What was read of sources, kept in the user's cache folder: the next map reads only what has changed."""
 
 import hashlib
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ READERS_VERSION = 4
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     pyrometer_version: str
     readers_version: int
+    python_version: str
+    """Another one may take what this one does not understand."""
     files: dict[str, KnownFile]
 
 
@@ -36,17 +39,26 @@ def read_cache(path: Path | None) -> Mapping[str, KnownFile]:
         kept = msgspec.json.decode(read_regular_file(path), type=_Kept)
     except (OSError, RunFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    is_ours = (kept.pyrometer_version, kept.readers_version) == (__version__, READERS_VERSION)
-    return kept.files if is_ours else {}
+    readers = (kept.pyrometer_version, kept.readers_version, kept.python_version)
+    return kept.files if readers == (__version__, READERS_VERSION, _python_version()) else {}
 
 
 def write_cache(path: Path | None, files: Mapping[str, KnownFile]) -> None:
     """Keep what is known; a cache that cannot be written is none."""
     if path is None:
         return
-    kept = _Kept(pyrometer_version=__version__, readers_version=READERS_VERSION, files=dict(files))
+    kept = _Kept(
+        pyrometer_version=__version__,
+        readers_version=READERS_VERSION,
+        python_version=_python_version(),
+        files=dict(files),
+    )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_whole(path, msgspec.json.encode(kept))
     except OSError:
         return
+
+
+def _python_version() -> str:
+    return ".".join(platform.python_version_tuple()[:2])

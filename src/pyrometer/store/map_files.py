@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from pyrometer.errors import RunFileError
-from pyrometer.record.code_map import MAP_FORMAT, MAP_VERSION, CodeMap
+from pyrometer.record.code_map import MAP_FILE_NAME, MAP_FORMAT, MAP_VERSION, CodeMap
 from pyrometer.store.run_files import read_regular_file, reason_of
 
 _LOOKED_AT = 1 << 20
@@ -14,6 +14,11 @@ _LOOKED_AT = 1 << 20
 
 class _Head(msgspec.Struct, frozen=True):
     version: int = 0
+
+
+def map_file_in(path: Path) -> Path:
+    """The map's file, of a folder that holds all its documents."""
+    return path / MAP_FILE_NAME if path.is_dir() else path
 
 
 def is_map(path: Path) -> bool:

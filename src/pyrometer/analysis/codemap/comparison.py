@@ -24,6 +24,21 @@ class PartGrowth:
         """Lines of code, before and after."""
         return self._code(self.before), self._code(self.after)
 
+    @property
+    def file_counts(self) -> tuple[int | None, int | None]:
+        """How many files, before and after."""
+        return self._files(self.before), self._files(self.after)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether anything about its own files has."""
+        return self.before is None or self.after is None or self.before.files != self.after.files
+
+    def _files(self, part: Part | None) -> int | None:
+        if part is None:
+            return None
+        return len(part.files) if self.of_own_files else part.file_count
+
     def _code(self, part: Part | None) -> int:
         if part is None:
             return 0
@@ -95,7 +110,7 @@ def compare_maps(before: MapResults, after: MapResults) -> MapComparison:
         files=tuple(
             one
             for one in _growths(_with_files(before.tree), _with_files(after.tree), of_own_files=True)
-            if one.grown or one.before is None or one.after is None
+            if one.has_changed
         ),
         edges=tuple(_edges(before.top, after.top)),
         module_edges=tuple(_edges(before.modules, after.modules)),

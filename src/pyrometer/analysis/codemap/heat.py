@@ -137,14 +137,30 @@ def find_heat(results: MapResults, run: Run) -> MapHeat | None:
     )
 
 
-def find_places(results: MapResults, run: Run) -> dict[tuple[str, int, str], str]:
-    """Where on the map each sampled function is, ``path:line``; by its file, first line and name there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPlace:
+    """Where on the map a function is."""
+
+    where: str
+    """``path:line``."""
+    part: Path
+    """The module it is in."""
+    is_function: bool
+    """Whether it is one of the map's own: the level of a module itself is none."""
+
+
+def find_places(results: MapResults, run: Run) -> dict[tuple[str, int, str], MapPlace]:
+    """Where on the map each sampled function is; by its file, first line and name there."""
     if run.samples is None:
         return {}
     places = _PlacesOnMap(results, run)
     found = {one: places.find(one) for one in run.samples.functions}
     return {
-        (one.file, one.first_line, one.name): f"{place.file.path}:{place.function.line}"
+        (one.file, one.first_line, one.name): MapPlace(
+            where=f"{place.file.path}:{place.function.line}",
+            part=place.part,
+            is_function=place.function in place.file.functions,
+        )
         for one, place in found.items()
         if place is not None
     }

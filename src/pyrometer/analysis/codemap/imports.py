@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
-from pyrometer.analysis.codemap.inventory import Path, module_path, names_in_path
+from pyrometer.analysis.codemap.inventory import OWN_FILE, Path, module_path, names_in_path
 from pyrometer.record.code_map import CodeMap, FileFacts, ImportFact, ImportKind
 
 RUNNING = frozenset({ImportKind.ALWAYS, ImportKind.CONDITIONAL, ImportKind.LAZY})
@@ -51,7 +51,7 @@ class Imports:
     edges: tuple[Edge, ...]
     """Between modules of the map."""
     externals: Mapping[str, tuple[ImportSite, ...]]
-    """By the first part of the name of what is imported from elsewhere."""
+    """By the first part of the name of what is imported from elsewhere; by more where packages share it."""
     without_source: Mapping[str, tuple[ImportSite, ...]]
     """Modules of the map's own packages that are imported and have no source: compiled ones, or none."""
 
@@ -75,7 +75,7 @@ def find_imports(code: CodeMap) -> Imports:
             elif (first in resolver.own and code.is_whole) or not first:
                 _add_once(missing.setdefault(one.module, []), site)
             else:
-                _add_once(outer.setdefault(first, []), site)
+                _add_once(outer.setdefault(resolver.package_of(one), []), site)
     return Imports(
         edges=edges_from(inner),
         externals={name: tuple(sites) for name, sites in sorted(outer.items())},
@@ -117,7 +117,9 @@ class _Resolver:
         self._package = code.package
         places = [file.path.rpartition("/") for file in code.files if file.module is not None]
         self._packages = {folder for folder, _, name in places if name.startswith("__init__.")}
-        self._others = {one.import_name for one in code.installed} | {one.name for one in code.declarations}
+        self._installed = {one.import_name for one in code.installed}
+        self._others = {name.partition(".")[0] for name in self._installed}
+        self._others |= {one.name.replace("-", "_") for one in code.declarations}
         self._other_names = self._find_other_names(code)
         self._namespaces = {
             ".".join(parts[:depth])
@@ -167,6 +169,12 @@ class _Resolver:
         """Whether it is a folder with modules below it, and without a file of its own."""
         return module in self._namespaces
 
+    def package_of(self, one: ImportFact) -> str:
+        """The name by which a package from elsewhere is told from all others."""
+        parts = [*one.module.split("."), *([one.name] if one.name else [])]
+        names = (".".join(parts[:depth]) for depth in range(len(parts), 1, -1))
+        return next((name for name in names if name in self._installed), parts[0])
+
     def _known(self, module: str, name: str | None) -> str | None:
         """What is taken out of a module may be a module itself."""
         inner = f"{module}.{name}"
@@ -196,10 +204,6 @@ def _shared(one: str, other: str) -> int:
     """How many folders two paths have in common."""
     pairs = zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-OWN_FILE = "__init__"
-"""The name of a package's own file among the parts of the package."""
 
 
 def edges_of_parts(edges: Iterable[Edge], code: CodeMap) -> dict[Path, tuple[Edge, ...]]:

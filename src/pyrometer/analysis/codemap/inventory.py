@@ -9,6 +9,9 @@ from pyrometer.record.code_map import CodeMap, FileFacts, FunctionFacts, LineCou
 ROOT_FILES = "(root)"
 """The part of files that lie at the root, and are no modules."""
 
+OWN_FILE = "__init__"
+"""The name of a package's own file among the parts of the package."""
+
 Path = tuple[str, ...]
 """Of a part: its name, after those of what it is in."""
 
@@ -39,9 +42,12 @@ class Part:
 
     def walk(self) -> Iterator["Part"]:
         """It, and all below, the largest first."""
-        yield self
-        for part in self.sorted_parts():
-            yield from part.walk()
+        # Without recursion: folders may be nested more deeply than calls.
+        left = [self]
+        while left:
+            part = left.pop()
+            yield part
+            left += reversed(part.sorted_parts())
 
     def sorted_parts(self) -> list["Part"]:
         """Those directly in it, by lines of code."""
@@ -134,11 +140,11 @@ def names_in_path(path: str) -> Path:
 
 
 def module_path(module: str, code: CodeMap) -> Path:
-    """A module without the package that is mapped, whose own file is a part by its name."""
+    """A module without the package that is mapped, whose own file is a part by itself."""
     if code.package is None:
         return tuple(module.split("."))
     inside = module.removeprefix(code.package).removeprefix(".")
-    return tuple(inside.split(".")) if inside else (code.package.rpartition(".")[2],)
+    return tuple(inside.split(".")) if inside else (OWN_FILE,)
 
 
 def languages_of(files: Sequence[FileFacts]) -> list[LanguageTotals]:

@@ -1,19 +1,22 @@
 """Packages from elsewhere: which are imported, which are declared, and which are only one of both."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyrometer.analysis.codemap.imports import Imports, ImportSite
 from pyrometer.record.code_map import CodeMap, Declaration, ImportKind
 
-_OTHER_NAMES = {
-    "attr": "attrs", "bs4": "beautifulsoup4", "cv2": "opencv-python", "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv", "fitz": "pymupdf", "git": "gitpython", "google": "protobuf",
-    "jose": "python-jose", "jwt": "pyjwt", "magic": "python-magic", "mpl_toolkits": "matplotlib",
-    "OpenSSL": "pyopenssl", "PIL": "pillow", "pkg_resources": "setuptools", "pythoncom": "pywin32",
-    "serial": "pyserial", "skimage": "scikit-image", "sklearn": "scikit-learn", "usb": "pyusb",
-    "yaml": "pyyaml", "zmq": "pyzmq",
+_OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "absl": ("absl-py",), "attr": ("attrs",), "bs4": ("beautifulsoup4",), "Crypto": ("pycryptodome",),
+    "cv2": ("opencv-python", "opencv-python-headless", "opencv-contrib-python"),
+    "dateutil": ("python-dateutil",), "dotenv": ("python-dotenv",), "faiss": ("faiss-cpu", "faiss-gpu"),
+    "fitz": ("pymupdf",), "git": ("gitpython",), "grpc": ("grpcio",), "hydra": ("hydra-core",),
+    "ignite": ("pytorch-ignite",), "jose": ("python-jose",), "jwt": ("pyjwt",), "magic": ("python-magic",),
+    "mpl_toolkits": ("matplotlib",), "OpenSSL": ("pyopenssl",), "open_clip": ("open-clip-torch",),
+    "PIL": ("pillow",), "pkg_resources": ("setuptools",), "pythoncom": ("pywin32",),
+    "serial": ("pyserial",), "skimage": ("scikit-image",), "sklearn": ("scikit-learn",),
+    "tensorflow": ("tensorflow-cpu", "tensorflow-gpu"), "umap": ("umap-learn",), "usb": ("pyusb",),
+    "yaml": ("pyyaml",), "zmq": ("pyzmq",),
 }  # fmt: skip
 """By what is imported: packages that are called otherwise, for where they are not installed."""
 
@@ -32,17 +35,19 @@ class ExternalPackage:
     is_standard_library: bool
     is_own: bool
     """Whether it is of the same project, beside what is on the map."""
-
-    @property
-    def is_undeclared(self) -> bool:
-        """Whether a program may need it, and nobody says so."""
-        known = self.is_standard_library or self.is_own or self.is_for_types_only
-        return not known and not self.declarations
+    is_undeclared: bool | None = False
+    """Whether a program may need it, and nobody says so; None: not known."""
 
     @property
     def is_for_types_only(self) -> bool:
         """Whether no running program imports it."""
         return all(site.kind is ImportKind.TYPING for site in self.sites)
+
+    @property
+    def needs_declaration(self) -> bool:
+        """Whether somebody should say that it is needed, and it has not been seen that anybody does."""
+        is_known = self.is_standard_library or self.is_own or self.is_for_types_only
+        return not is_known and not self.declarations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,48 +58,52 @@ class Packages:
     """The most imported first; Python's own modules too."""
     unused: tuple[Declaration, ...]
     """Declared, always needed, and imported nowhere; not told of a part of a project."""
-    has_declarations: bool
-    """Whether anything is declared at all: without, nothing can be undeclared."""
+    perhaps_unused: tuple[Declaration, ...]
+    """The same, but they are not installed here, and may be what is imported under another name."""
 
 
 def find_packages(code: CodeMap, imports: Imports) -> Packages:
     """All packages from elsewhere."""
-    installed = {one.import_name: one for one in code.installed}
-    declared: dict[str, list[Declaration]] = {}
-    for one in code.declarations:
-        declared.setdefault(one.name, []).append(one)
-    found = []
-    for name, sites in imports.externals.items():
-        here = installed.get(name)
-        distributions = tuple(map(normalized, here.distributions)) if here else (_likely_name(name),)
-        found.append(
-            ExternalPackage(
-                import_name=name,
-                distributions=distributions,
-                version=None if here is None else here.version,
-                sites=sites,
-                declarations=tuple(one for its in distributions for one in declared.get(its, ())),
-                is_standard_library=name in code.standard_library,
-                is_own=name in code.own_packages,
-            )
-        )
+    found = [_package(name, sites, code) for name, sites in imports.externals.items()]
     used = {name for one in found for name in one.distributions}
+    left = [one for one in code.declarations if one.name not in used]
+    absent = [one for one in left if one.name not in code.installed_declared]
+    strangers = {one.import_name for one in found if one.needs_declaration and one.version is None}
+    always = [one for one in left if one.group is None and code.is_whole]
+    # What is not installed may have any name: an import without a declaration may be a declaration's.
+    is_unclear = bool(absent and strangers)
     return Packages(
-        imported=tuple(sorted(found, key=lambda one: (-len(one.sites), one.import_name))),
-        unused=tuple(_unused(code.declarations, used, own=normalized(code.name))) if code.is_whole else (),
-        has_declarations=bool(code.declarations),
+        imported=tuple(
+            replace(one, is_undeclared=_undeclared(one, code, is_unclear=is_unclear))
+            for one in sorted(found, key=lambda one: (-len(one.sites), one.import_name))
+        ),
+        unused=tuple(one for one in always if not (is_unclear and one in absent)),
+        perhaps_unused=tuple(one for one in always if is_unclear and one in absent),
     )
 
 
-def _unused(declarations: Iterable[Declaration], used: set[str], *, own: str) -> Iterable[Declaration]:
-    """Of those that are always needed: groups are for tests, tools and documents that import nothing."""
-    return (one for one in declarations if one.group is None and one.name not in used and one.name != own)
+def _package(name: str, sites: tuple[ImportSite, ...], code: CodeMap) -> ExternalPackage:
+    here = next((one for one in code.installed if one.import_name == name), None)
+    names = (normalized(name), *_OTHER_NAMES.get(name, ()))
+    distributions = names if here is None else tuple(map(normalized, here.distributions))
+    return ExternalPackage(
+        import_name=name,
+        distributions=distributions,
+        version=None if here is None else here.version,
+        sites=sites,
+        declarations=tuple(one for one in code.declarations if one.name in distributions),
+        is_standard_library=name in code.standard_library,
+        is_own=name in code.own_packages,
+    )
+
+
+def _undeclared(one: ExternalPackage, code: CodeMap, *, is_unclear: bool) -> bool | None:
+    if not one.needs_declaration:
+        return False
+    is_known = code.are_declarations_known and not (is_unclear and one.version is None)
+    return True if is_known else None
 
 
 def normalized(name: str) -> str:
     """A package's name as all ways to write it have in common."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _likely_name(import_name: str) -> str:
-    return _OTHER_NAMES.get(import_name, normalized(import_name))

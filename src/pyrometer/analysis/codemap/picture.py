@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyrometer.analysis.codemap.imports import OWN_FILE, Edge, ImportSite, edges_from
-from pyrometer.analysis.codemap.inventory import Part
+from pyrometer.analysis.codemap.imports import Edge, ImportSite, edges_from
+from pyrometer.analysis.codemap.inventory import OWN_FILE, Part
 from pyrometer.analysis.codemap.results import Level, MapResults, level_of
 
 MOST_BOXES = 40
@@ -75,8 +75,8 @@ class LevelToDraw:
 
 
 def level_to_draw(results: MapResults, part: Part | None = None) -> LevelToDraw:
-    """The parts directly below the root, or below another part."""
-    whole = results.tree if part is None else part
+    """The parts directly below where the map starts, or below another part."""
+    whole = results.start if part is None else part
     sizes = {
         inner.name: _Size(code=inner.lines.code, files=inner.file_count) for inner in whole.parts.values()
     }
@@ -86,7 +86,7 @@ def level_to_draw(results: MapResults, part: Part | None = None) -> LevelToDraw:
 
 
 def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:
-    """The picture of the parts directly below the root, or below another part."""
+    """The picture of the parts directly below where the map starts, or below another part."""
     found = level_to_draw(results, part)
     drawn = sorted(found.level.edges, key=lambda edge: (-edge.weight, edge.importer, edge.imported))
     boxes, height = _placed(found.level, found.sizes)

@@ -49,8 +49,10 @@ class MapResults:
     imports: Imports
     edges: Mapping[Path, tuple[Edge, ...]]
     """In each part, those between the parts directly in it."""
+    start: Part
+    """Where there is first something to see: the root, or below it the only part that holds others."""
     top: Level
-    """The parts directly below the root."""
+    """The parts directly below that."""
     modules: Level
     cycles: tuple[Cycle, ...]
     """Of modules, by imports that are carried out when they are imported."""
@@ -68,16 +70,29 @@ def build_results(code: CodeMap) -> MapResults:
     imports = find_imports(code)
     edges = edges_of_parts(imports.edges, code)
     modules = sorted({edge.importer for edge in imports.edges} | _modules(code))
+    start = _start(tree, edges)
     return MapResults(
         code=code,
         tree=tree,
         imports=imports,
         edges=edges,
-        top=level_of(tuple(tree.parts), edges[()]),
+        start=start,
+        top=level_of(tuple(start.parts), edges.get(start.path, ())),
         modules=level_of(tuple(modules), imports.edges),
         cycles=find_cycles(of_kinds(imports.edges, ON_IMPORT)),
         packages=find_packages(code, imports),
     )
+
+
+def _start(tree: Part, edges: Mapping[Path, tuple[Edge, ...]]) -> Part:
+    """A picture of one package and a few files beside it would show nothing of how it is built."""
+    start = tree
+    while not edges.get(start.path):
+        inner = [part for part in start.parts.values() if part.parts]
+        if len(inner) != 1:
+            return tree
+        start = inner[0]
+    return start
 
 
 def level_of(names: tuple[str, ...], edges: tuple[Edge, ...]) -> Level:

@@ -10,7 +10,7 @@ class CodeMap {
     this.about = element("div", { class: "map-about", "aria-live": "polite" });
     this.warmth = block.warmth;
     this.holder = element("div", { class: "panel codemap" }, this.trail, ...this.warmths(), this.stage, this.about);
-    this.open("");
+    this.open(block.start);
   }
 
   warmths() {
@@ -127,14 +127,14 @@ class CodeMap {
       return;
     }
     const inner = this.path ? `${this.path}.${name}` : name;
-    const facts = this.block.parts[inner] || this.block.parts[this.path] || { facts: [], functions: [] };
+    const facts = Object.hasOwn(this.block.parts, inner) ? this.block.parts[inner] : { facts: [], functions: [] };
     const rows = [
       ...facts.facts,
       ["imports", this.edges.filter((edge) => edge.importer === name).map((edge) => edge.imported).join(", ") || "nothing here"],
       ["imported by", this.edges.filter((edge) => edge.imported === name).map((edge) => edge.importer).join(", ") || "nothing here"],
     ];
     const made = [element("h3", { class: "part", text: inner }), showPairs({ rows })];
-    if (inner in this.block.pictures) made.push(element("p", {}, button(`Look into ${name}`, { class: "button main look-into", onclick: () => this.open(inner) })));
+    if (Object.hasOwn(this.block.pictures, inner)) made.push(element("p", {}, button(`Look into ${name}`, { class: "button main look-into", onclick: () => this.open(inner) })));
     if (facts.functions.length) {
       made.push(
         showTable({

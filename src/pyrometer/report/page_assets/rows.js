@@ -79,11 +79,12 @@ class Rows {
     }
   }
 
+  // What is searched for in quotes is the whole of a name or text.
   matches(row) {
-    if (this.fullNames[row].toLowerCase().includes(this.query)) return true;
-    return this.block.columns.some(
-      (column) => column.unit === "text" && column.values[row] && column.values[row].toLowerCase().includes(this.query)
-    );
+    const whole = /^"(.+)"$/.exec(this.query);
+    const isFound = (text) => (whole ? text.toLowerCase() === whole[1] : text.toLowerCase().includes(this.query));
+    if (isFound(this.fullNames[row])) return true;
+    return this.block.columns.some((column) => column.unit === "text" && column.values[row] && isFound(column.values[row]));
   }
 
   // Rows in order, as far as all above them are open.
