@@ -45,6 +45,14 @@ def test_a_comment_that_does_not_end_is_none() -> None:
     assert count(".js", "const slashes = /[/*]/;\nf();\n") == (2, 0, 0)
 
 
+@pytest.mark.parametrize("ending", [".js", ".c", ".rs", ".sh"])
+@pytest.mark.parametrize("piece", ['\\"', "\\`", 'r#"', 'R"(', "/*", "'", "\\'\n", "\\`\n", '\\"\n'])
+def test_no_text_takes_forever(ending: str, piece: str) -> None:
+    # A hundred times as much work would be seen: by whoever waits for this test.
+    lines = count(ending, f'"`{piece * 300_000}')
+    assert sum(lines) == max(1, piece.count("\n") * 300_000)
+
+
 def test_raw_strings_may_hold_what_looks_like_a_comment() -> None:
     assert count(".cpp", 'auto x = R"x(\n/* "no )" comment\n)x";\n// one\n/* two */\n') == (3, 2, 0)
     assert count(".cpp", 'auto x = R"(/*\n// still inside\n') == (2, 0, 0)
