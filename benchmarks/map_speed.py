@@ -59,11 +59,18 @@ def _options() -> argparse.Namespace:
 def _measure(options: argparse.Namespace, folder: str, scratch: Path) -> dict[str, list[Took]]:
     ours = [sys.executable, "-m", "pyrometer", "map", options.package, "-o", str(scratch / "map.json")]
     commands: dict[str, Sequence[str]] = {"pyrometer map, again": ours}
-    if shutil.which("pygount"):
-        commands["pygount (lines)"] = ["pygount", "--format=summary", "--suffix=py,pyi", folder]
-    if shutil.which("pydeps"):
-        deps = ["pydeps", folder, "--no-config", "--no-output", "--show-deps", "--max-bacon=0"]
-        commands["pydeps (imports)"] = deps
+    peers = {
+        "pygount (lines)": ["pygount", "--format=summary", "--suffix=py,pyi", folder],
+        "pydeps (imports)": ["pydeps", folder, "--no-config", "--no-output", "--show-deps", "--max-bacon=0"],
+    }
+    # Beside this Python too: its folder need not be on the path.
+    places = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    for name, (program, *arguments) in peers.items():
+        found_at = shutil.which(program, path=places)
+        if found_at is None:
+            print(f"{name}: not measured, it is not installed (pip install {program})")
+        else:
+            commands[name] = [found_at, *arguments]
     found: dict[str, list[Took]] = {"pyrometer map": [], **{name: [] for name in commands}}
     for turn in range(options.turns):
         kept = scratch / f"cache-{turn}"
