@@ -1,6 +1,7 @@
 """Packages from elsewhere: which are imported, which are declared, and which are only one of both."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pyrometer.analysis.codemap.imports import Imports, ImportSite
@@ -65,21 +66,25 @@ class Packages:
 def find_packages(code: CodeMap, imports: Imports) -> Packages:
     """All packages from elsewhere."""
     found = [_package(name, sites, code) for name, sites in imports.externals.items()]
+    found.sort(key=lambda one: (-len(one.sites), one.import_name))
     used = {name for one in found for name in one.distributions}
     left = [one for one in code.declarations if one.name not in used]
-    absent = [one for one in left if one.name not in code.installed_declared]
-    strangers = {one.import_name for one in found if one.needs_declaration and one.version is None}
-    always = [one for one in left if one.group is None and code.is_whole]
-    # What is not installed may have any name: an import without a declaration may be a declaration's.
-    is_unclear = bool(absent and strangers)
+    unclear = _unclear(found, left, code)
+    always = [one for one in left if one.group is None] if code.is_whole else []
     return Packages(
         imported=tuple(
-            replace(one, is_undeclared=_undeclared(one, code, is_unclear=is_unclear))
-            for one in sorted(found, key=lambda one: (-len(one.sites), one.import_name))
+            replace(one, is_undeclared=_undeclared(one, code, is_unclear=bool(unclear))) for one in found
         ),
-        unused=tuple(one for one in always if not (is_unclear and one in absent)),
-        perhaps_unused=tuple(one for one in always if is_unclear and one in absent),
+        unused=tuple(one for one in always if one.name not in unclear),
+        perhaps_unused=tuple(one for one in always if one.name in unclear),
     )
+
+
+def _unclear(found: Iterable[ExternalPackage], left: Iterable[Declaration], code: CodeMap) -> frozenset[str]:
+    """Declared packages that may be what is imported: what is not installed here may have any name."""
+    absent = frozenset(one.name for one in left).difference(code.installed_declared)
+    has_strangers = any(one.needs_declaration and one.version is None for one in found)
+    return absent if has_strangers else frozenset()
 
 
 def _package(name: str, sites: tuple[ImportSite, ...], code: CodeMap) -> ExternalPackage:
