@@ -17,6 +17,9 @@ from pyrometer.errors import UsageError
 from pyrometer.record.code_map import CodeMap, FileFacts, Installed, Skipped
 
 
+_OF_PYTHON = sys.stdlib_module_names | {"__main__", "sitecustomize", "usercustomize"}
+
+
 def find_root(wanted: str, folder: Path) -> Path:
     """The folder or file that is meant: a path, or else a package that can be imported; none is."""
     path = folder / wanted
@@ -70,7 +73,7 @@ def make_map(
         are_declarations_known=declared.are_known,
         installed=tuple(_installed(imported)),
         installed_declared=tuple(sorted({one.name for one in declared.found if _is_installed(one.name)})),
-        standard_library=tuple(sorted(names & {*sys.stdlib_module_names, "__main__"})),
+        standard_library=tuple(sorted(names & _OF_PYTHON)),
         own_packages=tuple(sorted(_own_packages(project))) if _is_own(root, project) else (),
         is_whole=_is_whole(root, project),
     )

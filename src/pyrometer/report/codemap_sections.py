@@ -346,7 +346,7 @@ def skipped_section(code: CodeMap, *, top: int | None) -> Section:
     lines = [f"{one.path}: {one.reason}" for one in code.skipped]
     lines += [f"{file.path}: counted only, {file.problem}" for file in code.files if file.problem is not None]
     others = format_count(code.uncounted_files, "file")
-    said = [f"And {others} that are no sources: data, pictures and the like."] if code.uncounted_files else []
+    said = [f"No sources, but data, pictures and the like: {others}."] if code.uncounted_files else []
     shown = lines[:top]
     if not lines:
         all_read = ("Every source was read.", *said)
