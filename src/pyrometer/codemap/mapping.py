@@ -16,7 +16,6 @@ from pyrometer.codemap.sources import Sources, find_sources
 from pyrometer.errors import UsageError
 from pyrometer.record.code_map import CodeMap, FileFacts, Installed, Skipped
 
-
 _OF_PYTHON = sys.stdlib_module_names | {"__main__", "sitecustomize", "usercustomize"}
 
 
