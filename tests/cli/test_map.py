@@ -1,6 +1,7 @@
 """``pyrometer map``, as a user types it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,9 @@ def test_a_rule_for_a_module_that_is_not_there_is_a_mistake(
         (["-o", "pyproject.toml"], "does not say which format it is"),
         (["-o", "notes.md"], "notes.md exists and was not made by pyrometer map"),
         (["-o", "chart.mmd"], "chart.mmd exists and was not made by"),
+        (["-o", "town.txt"], "town.txt exists and was not made by"),
+        (["-o", "how-to.md"], "how-to.md exists and was not made by"),
+        (["--format", "json", "-o", "pipe"], "pipe is no regular file"),
         (["-o", "page.html"], "page.html exists and was not made by"),
         (["-o", "documents"], "documents/system_map.md exists and was not made by"),
         (["--heat-by", "total"], "name the run with --heat RUN"),
@@ -175,6 +179,9 @@ def test_a_mistake_is_one_line(
     (project / "notes.md").write_text("# My notes\n\nMade with pyrometer map.\n")
     (project / "chart.mmd").write_text("flowchart TD\n")
     (project / "page.html").write_text("<meta content=\"default-src 'none'\">\n")
+    (project / "town.txt").write_text("Map of the town, with 3 lines of code\n")
+    (project / "how-to.md").write_text('# How to\n\n    "format": "pyrometer-map"\n')
+    os.mkfifo(project / "pipe")
     (project / "documents").mkdir()
     (project / "documents" / "system_map.md").write_text("# How it works\n")
     (project / "only-vendored" / "vendor").mkdir(parents=True)

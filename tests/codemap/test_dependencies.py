@@ -95,6 +95,45 @@ def test_a_folder_with_the_name_of_an_installed_package_is_not_that(tmp_path: Pa
     assert list(found.externals) == ["rich"]
 
 
+def test_folders_named_like_packages_from_elsewhere_give_way_to_them(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "benches"\ndependencies = ["rich", "absent"]\n',
+        "rich/bench.py": "import rich\nimport rich.table\nimport absent\n",
+        "absent/bench.py": "import absent\n",
+    }
+    found = find_imports(map_of(tmp_path, files))
+    assert (found.edges, found.without_source) == ((), {})
+    assert {name: len(sites) for name, sites in found.externals.items()} == {"absent": 2, "rich": 2}
+
+
+def test_a_package_in_a_namespace_that_is_mapped_by_itself_has_its_full_name(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": "",
+        "src/company/product/__init__.py": "",
+        "src/company/product/a.py": "from company.product import b\n",
+        "src/company/product/b.py": "",
+    }
+    code = map_of(tmp_path, files, below="src/company/product")
+    assert code.package == "company.product"
+    assert [edge.imported for edge in find_imports(code).edges] == ["company.product.b"]
+
+
+def test_the_projects_own_package_is_no_other_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stem = "company_product-1.0.dist-info"
+    metadata = "Metadata-Version: 2.1\nName: company-product\nVersion: 1.0\n"
+    write_tree(tmp_path / "site", {f"{stem}/METADATA": metadata, f"{stem}/top_level.txt": "company\n"})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    files = {
+        "pyproject.toml": '[project]\nname = "company.product"\n',
+        "company/product/__init__.py": "",
+        "company/product/a.py": "import company.product.b\n",
+        "company/product/b.py": "",
+    }
+    assert edges(files, tmp_path / "own") == {("product.a", "product.b")}
+
+
 @pytest.mark.parametrize("above", ["src/", ""])
 def test_a_package_in_a_namespace_is_imported_by_its_full_name(tmp_path: Path, above: str) -> None:
     files = {
@@ -398,13 +437,21 @@ def test_which_of_several_installed_packages_is_imported_is_told_by_their_files(
                 f"{stem}/RECORD": f"{folder}/__init__.py,,\n{stem}/METADATA,,\n",
             },
         )
+    write_tree(
+        tmp_path / "site",
+        {"sharing_two-2.0.dist-info/RECORD": "sharing/two/__init__.py,,\nsharing/_fast.cpython-311.so,,\n"},
+    )
     # What is left of a package that was removed by half.
     write_tree(tmp_path / "site", {"half-1.0.dist-info/top_level.txt": "sharing\n"})
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    code = map_of(tmp_path / "own", {"a.py": "from sharing import two\nimport sharing.one.x\n"})
+    code = map_of(
+        tmp_path / "own",
+        {"a.py": "from sharing import two, _fast\nimport sharing.one.x\nfrom sharing.one import y\n"},
+    )
     assert {one.import_name: (one.distributions, one.version) for one in code.installed} == {
         "sharing.one": (("sharing-one",), "1.0"),
         "sharing.two": (("sharing-two",), "2.0"),
+        "sharing._fast": (("sharing-two",), "2.0"),
     }
 
 
@@ -425,12 +472,26 @@ def test_which_of_several_installed_packages_is_imported_is_told_by_their_files(
         ),
         (
             {"setup.py": "NEEDS = ['numpy>1']\nsetup(install_requires=NEEDS, extras_require={'t': []})"},
-            {"numpy"},
+            {"numpy", "setuptools"},
             True,
         ),
         ({"setup.py": "setup(install_requires=open('x').read())"}, set(), False),
         ({"setup.py": "import setuptools\nsetuptools.setup(**made())"}, set(), False),
         ({"setup.py": "setup("}, set(), False),
+        (
+            {"setup.py": "setup(install_requires=('numpy',), extras_require={1: []})"},
+            {"numpy", "setuptools"},
+            True,
+        ),
+        (
+            {
+                "pyproject.toml": '[project]\nname = "x"\ndynamic = ["optional-dependencies"]\n'
+                "[tool.setuptools.dynamic.optional-dependencies]\ngpu = {file = ['needs.txt']}\n",
+                "needs.txt": "torch\n",
+            },
+            {"torch"},
+            True,
+        ),
         ({"pyproject.toml": "a = " + "[" * 5_000}, set(), False),
     ],
 )
@@ -439,6 +500,13 @@ def test_whether_declarations_are_known(
 ) -> None:
     code = map_of(tmp_path, {**files, "a.py": ""})
     assert ({one.name for one in code.declarations}, code.are_declarations_known) == (names, are_known)
+
+
+def test_what_is_only_for_building_hides_nothing(tmp_path: Path) -> None:
+    built = '[build-system]\nrequires = ["absent-backend"]\n[project]\nname = "x"\n'
+    code = map_of(tmp_path, {"pyproject.toml": built, "a.py": "import nowhere_at_all\n"})
+    (package,) = find_packages(code, find_imports(code)).imported
+    assert package.is_undeclared is True
 
 
 def test_declarations_of_projects_inside_are_read(tmp_path: Path) -> None:
@@ -475,6 +543,8 @@ def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
     dist/wheel_package-1.0-py3-none-any.whl
     named @ https://somewhere/x#egg=other
     --index-url https://somewhere
+    # old: https://somewhere/foo-1.0.tar.gz and -e git+https://somewhere/y#egg=bar
+    commented >= 1  # from https://somewhere/baz-1.0.tar.gz
     plain[extra] >= 1 ; python_version > "3"
     """
     poetry = """
@@ -496,7 +566,7 @@ def test_every_way_to_declare_is_read(tmp_path: Path) -> None:
     found = declared(tmp_path, files)
     assert {one for one in found if one[1] == "requirements.txt"} == {
         (name, "requirements.txt", None)
-        for name in ("url-package", "egg-package", "included", "plain", "named", "wheel-package")
+        for name in ("url-package", "egg-package", "included", "plain", "named", "wheel-package", "commented")
     }
     assert ("plain", "setup.cfg, requirements.txt", None) in found
     assert ("black", "setup.cfg", "dev") in found

@@ -46,7 +46,9 @@ def test_a_comment_that_does_not_end_is_none() -> None:
 
 
 @pytest.mark.parametrize("ending", [".js", ".c", ".rs", ".sh"])
-@pytest.mark.parametrize("piece", ['\\"', "\\`", 'r#"', 'R"(', "/*", "'", "\\'\n", "\\`\n", '\\"\n'])
+@pytest.mark.parametrize(
+    "piece", ['\\"\\\n', '\\"', "\\`", 'r#"', 'R"(', "/*", "'", "\\'\n", "\\`\n", '\\"\n']
+)
 def test_no_text_takes_forever(ending: str, piece: str) -> None:
     # A hundred times as much work would be seen: by whoever waits for this test.
     lines = count(ending, f'"`{piece * 300_000}')
@@ -56,6 +58,7 @@ def test_no_text_takes_forever(ending: str, piece: str) -> None:
 def test_raw_strings_may_hold_what_looks_like_a_comment() -> None:
     assert count(".cpp", 'auto x = R"x(\n/* "no )" comment\n)x";\n// one\n/* two */\n') == (3, 2, 0)
     assert count(".cpp", 'auto x = R"(/*\n// still inside\n') == (2, 0, 0)
+    assert count(".cpp", 'x = FOOR"("; /* a\nb */\n') == (1, 1, 0)
     assert count(".rs", 'let x = r#"/* "\n"#;\n// one\n') == (2, 1, 0)
 
 

@@ -277,6 +277,18 @@ class TestRules:
         broken = check_structure(results_of(tmp_path, files), rules)
         assert [one.text for one in broken] == ["pack.low imports torch.distributed"]
 
+    def test_a_compiled_module_that_is_taken_out_of_its_package_may_be_forbidden(
+        self, tmp_path: Path
+    ) -> None:
+        files = {
+            **FILES,
+            "pack/low.py": "from pack import _native\n",
+            "pack/high/b.py": "from .. import _native\n",
+        }
+        rules = parse_rules({"forbidden": ["low -> _native", "high -> pack._native"]}, where="here")
+        broken = check_structure(results_of(tmp_path, files), rules)
+        assert [one.where for one in broken] == ["low.py:1", "high/b.py:1"]
+
     def test_a_module_without_a_source_may_be_forbidden(self, tmp_path: Path) -> None:
         files = {**FILES, "pack/low.py": "from pack._native import x\nfrom pack._native import y\n"}
         rules = parse_rules({"forbidden": ["low -> _native"]}, where="here")
@@ -426,6 +438,28 @@ def test_a_project_with_one_package_shows_what_is_in_it(tmp_path: Path) -> None:
     assert [(edge.importer, edge.imported) for edge in results.top.edges] == [("high", "low")]
     assert {"high", "low"} <= {box.name for box in draw_system_map(results).boxes}
     assert "1 edge between modules in pack" in render_map(MapReport(results=results), MapFormat.TERMINAL)
+
+
+def test_a_project_with_one_package_whose_own_file_imports(tmp_path: Path) -> None:
+    files = {
+        "pack/__init__.py": "from pack.a import x\n",
+        "pack/a.py": "x = 1\n",
+        "pack/data/notes.md": "x\n",
+    }
+    results = build_results(map_of(tmp_path, files))
+    assert (results.start.dotted, set(results.top.names)) == ("pack", {"a", "data", "__init__"})
+    for chosen in MapFormat:
+        assert "__init__" in render_map(MapReport(results=results), chosen)
+
+
+def test_edges_of_maps_that_start_elsewhere_are_compared_from_the_root(tmp_path: Path) -> None:
+    files = {"pack/__init__.py": "", "pack/a.py": "import pack.b\n", "pack/b.py": "x = 1\n"}
+    before = build_results(map_of(tmp_path / "1", files))
+    tests = {"tests/__init__.py": "", "tests/test_a.py": "import pack.a\n"}
+    after = build_results(map_of(tmp_path / "2", {**files, **tests}))
+    assert before.start.dotted == "pack"
+    comparison = compare_maps(before, after)
+    assert [(one.importer, one.imported, one.before) for one in comparison.edges] == [("tests", "pack", 0)]
 
 
 def test_a_module_with_the_name_of_its_package_is_not_that(tmp_path: Path) -> None:

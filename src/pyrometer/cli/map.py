@@ -15,9 +15,9 @@ from pyrometer.codemap.mapping import find_root, make_map
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
 from pyrometer.report.codemap_documents import (
-    MARKS,
     MapFormat,
     MapReport,
+    is_map_document,
     map_documents,
     render_map,
     render_map_terminal,
@@ -43,7 +43,7 @@ _ENDINGS = {
     ".gv": MapFormat.DOT,
     ".txt": MapFormat.TERMINAL,
 }
-_HEAD_BYTES = 2_000
+_HEAD_BYTES = 4_000
 
 
 def map_sources(
@@ -130,12 +130,16 @@ def _is_folder(typed: str, target: Path) -> bool:
 
 def check_ours(target: Path) -> None:
     """Only what a map was written to before is written over."""
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no regular file, and cannot be replaced; without -o it is printed")
     try:
         with target.open("rb") as file:
             head = file.read(_HEAD_BYTES).decode("utf-8", "replace")
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return
-    if head.strip() and not any(all(mark in head for mark in marks) for marks in MARKS):
+    except OSError as error:
+        raise UsageError(f"cannot look at {target}: {reason_of(error)}; name another file with -o") from error
+    if head.strip() and not is_map_document(head):
         raise UsageError(f"{target} exists and was not made by pyrometer map; name another place with -o")
 
 
@@ -218,7 +222,7 @@ def write_documents(report: MapReport, folder: Path) -> None:
         check_ours(folder / name)
     for name, text in documents.items():
         write_file(folder / name, text)
-    print(f"pyrometer: {folder}: {', '.join(documents)}", file=sys.stderr)
+    print(f"pyrometer: {for_terminal(str(folder))}: {', '.join(documents)}", file=sys.stderr)
 
 
 def write_file(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ import codecs
 import configparser
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from pyrometer.record.code_map import Declaration, Skipped
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _INCLUDED = re.compile(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)")
 _NAMED_ADDRESS = re.compile(r"\s*[A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[^]]*\])?\s*@\s")
+_REMARK = re.compile(r"(?:^|\s)#.*$")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
 _ARCHIVE = re.compile(r"(?:^|/)([A-Za-z0-9_.]+)-\d[^/\s]*\.(?:whl|tar\.gz|zip)\b")
 _ADDRESS = re.compile(r"\s*[^\s;=<>!~@#\[]*[/\\]")
@@ -31,6 +32,8 @@ class Declarations:
     found: list[Declaration] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     """Files that could not be read, or not understood."""
+    own: set[str] = field(default_factory=set)
+    """The names of the projects themselves."""
     places: int = 0
     """Where what is always needed is declared, as far as that could be read."""
 
@@ -88,15 +91,23 @@ class _Reader:
             if name is not None and normalized(name[1]) != self.own:
                 self.declared.found.append(Declaration(name=normalized(name[1]), where=where, group=group))
 
+    def _is_called(self, name: object) -> None:
+        if isinstance(name, str):
+            self.own = normalized(name)
+            self.declared.own.add(self.own)
+
     def _read_pyproject(self, path: Path, shown: str) -> None:
         content: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         tools = content.get("tool", {})
         project = content.get("project")
         if project is not None:
             name = project.get("name")
-            self.own = normalized(name) if isinstance(name, str) else None
+            self._is_called(name)
+            dynamic = tools.get("setuptools", {}).get("dynamic", {})
+            for group, files in dynamic.get("optional-dependencies", {}).items():
+                self._add_files(path, files.get("file", []), shown, group)
             if "dependencies" in project.get("dynamic", ()):
-                self._read_dynamic(path, tools.get("setuptools", {}).get("dynamic", {}), shown)
+                self._read_dynamic(path, dynamic, shown)
             else:
                 self.declared.places += 1
                 self._add(_listed(project.get("dependencies", [])), shown)
@@ -110,11 +121,14 @@ class _Reader:
     def _read_dynamic(self, path: Path, dynamic: Mapping[str, Any], shown: str) -> None:
         """Dependencies that stand in files of requirements, or are left to ``setup.py``."""
         files = dynamic.get("dependencies", {}).get("file", [])
-        for name in [files] if isinstance(files, str) else files:
-            self.declared.places += 1
-            self._add(_lines_of(path.parent / name), f"{shown}, {name}")
+        self.declared.places += bool(files)
+        self._add_files(path, files, shown, None)
         if not files and not (path.parent / "setup.py").is_file():
             self.declared.skipped.append(Skipped(path=shown, reason="its dependencies are made by a program"))
+
+    def _add_files(self, path: Path, files: str | list[str], shown: str, group: str | None) -> None:
+        for name in [files] if isinstance(files, str) else files:
+            self._add(_lines_of(path.parent / name), f"{shown}, {name}", group)
 
     def _read_poetry(self, poetry: Mapping[str, Any], shown: str) -> None:
         self.declared.places += "dependencies" in poetry
@@ -129,6 +143,7 @@ class _Reader:
     def _read_setup_cfg(self, path: Path, shown: str) -> None:
         content = configparser.ConfigParser(interpolation=None)
         content.read_string(path.read_text(encoding="utf-8"))
+        self._is_called(content.get("metadata", "name", fallback=None))
         if content.has_option("options", "install_requires"):
             self.declared.places += 1
             self._add_setting(path, content.get("options", "install_requires"), shown, None)
@@ -139,8 +154,8 @@ class _Reader:
     def _add_setting(self, path: Path, text: str, shown: str, group: str | None) -> None:
         """Requirements, or ``file:`` and the files they stand in."""
         if text.strip().startswith("file:"):
-            for name in text.strip().removeprefix("file:").replace(",", " ").split():
-                self._add(_lines_of(path.parent / name), f"{shown}, {name}", group)
+            names = text.strip().removeprefix("file:").replace(",", " ").split()
+            self._add_files(path, names, shown, group)
         else:
             self._add(text.splitlines(), shown, group)
 
@@ -158,8 +173,9 @@ class _Reader:
 
     def _read_call(self, call: ast.Call, given: Mapping[str, ast.expr], shown: str) -> None:
         settings = {one.arg: one.value for one in call.keywords}
-        groups: dict[str | None, list[str]] | None
+        groups: dict[object, Sequence[str]] | None
         try:
+            self._is_called(_literal(settings.get("name"), given))
             groups = {None: _listed(_literal(settings.get("install_requires"), given) or [])}
             groups |= _literal(settings.get("extras_require"), given) or {}
         except (ValueError, TypeError):
@@ -169,7 +185,8 @@ class _Reader:
             return
         self.declared.places += "install_requires" in settings
         for group, requirements in groups.items():
-            self._add(_listed(requirements), shown, group)
+            self._add(_listed(requirements), shown, None if group is None else str(group))
+        self._add(["setuptools"], shown, "build")
 
     def _read_requirements(self, path: Path, shown: str) -> None:
         group = path.stem.removeprefix("requirements").strip("-_.") or None
@@ -184,19 +201,22 @@ def _literal(value: ast.expr | None, given: Mapping[str, ast.expr]) -> Any:
     return None if value is None else ast.literal_eval(value)
 
 
-def _listed(value: object) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+def _listed(value: object) -> Sequence[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         raise ValueError(f"{value!r} is no list of requirements")
     return value
 
 
 def _lines_of(path: Path, seen: set[Path] | None = None) -> Iterator[str]:
     """The requirements of a file, and of those it includes; each file once."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path.name}")
     seen = set() if seen is None else seen
     seen.add(path.resolve())
     data = path.read_bytes()
     encoding = next((name for mark, name in _BY_MARK.items() if data.startswith(mark)), "utf-8-sig")
-    for line in data.decode(encoding, "replace").splitlines():
+    for written in data.decode(encoding, "replace").splitlines():
+        line = _REMARK.sub("", written)
         included = _INCLUDED.match(line)
         if included is not None:
             other = path.parent / included[1]
@@ -206,5 +226,5 @@ def _lines_of(path: Path, seen: set[Path] | None = None) -> Iterator[str]:
             yield line
         elif (egg := _EGG.search(line) or _ARCHIVE.search(line)) is not None:
             yield egg[1]
-        elif not line.lstrip().startswith(("#", "-")) and not _ADDRESS.match(line):
+        elif not line.lstrip().startswith("-") and not _ADDRESS.match(line):
             yield line

@@ -10,17 +10,15 @@ from pyrometer.record.code_map import LineCounts
 
 PYTHON, NOTEBOOK = "Python", "Jupyter notebook"
 
-_QUOTED = r'"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
-# What goes over lines and has no end goes to the end: to look for one from every quote would take forever.
+# What has no end goes to that of the line or text: to look for one from every quote would take forever.
+_QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)' + r"|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)"
 _IN_BACKTICKS = r"`(?:\\.|[^`\\])*(?:`|\Z)"
 # In Rust a quote alone is the name of a lifetime.
 _QUOTED_RUST = (
     r'"(?:\\.|[^"\\])*(?:"|\Z)' + r"|'(?:\\.|[^'\\\n])'" + r'|r(?P<hashes>#*)".*?(?:"(?P=hashes)|\Z)'
 )
-_QUOTED_CPP = r'R"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|' + _QUOTED
+_QUOTED_CPP = r'\b(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|' + _QUOTED
 _MARK = "\0"
-_LONGEST_LINE = 50_000
-"""In a longer one, which no person wrote, strings are not looked for: quotes without an end take too long."""
 _IN_A_LINE = re.compile(r"[^\n]+")
 
 
@@ -36,13 +34,6 @@ class Language:
 
     @cached_property
     def _comments_and_strings(self) -> re.Pattern[str] | None:
-        return self._pattern(f"(?P<string>{self.strings})|" if self.strings else "")
-
-    @cached_property
-    def _comments(self) -> re.Pattern[str] | None:
-        return self._pattern("")
-
-    def _pattern(self, strings: str) -> re.Pattern[str] | None:
         comments = []
         if self.line_comment is not None:
             # A sharp in the middle of a word or an address is none.
@@ -55,13 +46,13 @@ class Language:
             comments.append("(?P<endless>(?!))")
         if not comments:
             return None
+        strings = f"(?P<string>{self.strings})|" if self.strings else ""
         return re.compile(f"{strings}(?P<comment>{'|'.join(comments)})", re.DOTALL)
 
     def count(self, text: str) -> LineCounts:
         """Blank: nothing but white space. Comment: that, and comments. Code: all else."""
         lines = lines_of(text)
-        is_usual = max(map(len, lines), default=0) <= _LONGEST_LINE
-        pattern = self._comments_and_strings if is_usual else self._comments
+        pattern = self._comments_and_strings
         left = lines if pattern is None else lines_of(pattern.sub(_without_comment, text.replace(_MARK, " ")))
         blank = comment = 0
         for line, rest in zip(lines, left, strict=True):

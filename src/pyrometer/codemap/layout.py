@@ -21,7 +21,8 @@ class Layout:
     """
 
     def __init__(self, root: Path, paths: Iterable[str]) -> None:
-        self._above = _packages_above(root) or _namespace_above(root)
+        packages = _packages_above(root)
+        self._above = (*_namespace_above([root, *root.parents][len(packages)]), *packages)
         places = [path.rpartition("/") for path in paths]
         self._packages = {folder for folder, _, name in places if name in _INIT}
         outermost = {folder for folder in self._packages if not self._is_inside(folder)}
@@ -71,24 +72,25 @@ def _packages_above(root: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _namespace_above(root: Path) -> tuple[str, ...]:
+def _namespace_above(folder: Path) -> tuple[str, ...]:
     """The same for a folder without a file of its own, where Python could import it all the same.
 
     That is so below the ``src`` of a project, and below what is on the path; not by the folder that one
     happens to be in.
     """
     names: list[str] = []
-    folder = root
     on_path = {Path(entry).resolve() for entry in sys.path if entry} - {Path.cwd()}
-    while folder != folder.parent and folder.name.isidentifier() and not _is_project(folder):
-        names.insert(0, folder.name)
-        folder = folder.parent
+    while folder != folder.parent:
         if folder.name == "src" and _is_project(folder.parent):
             return tuple(names)
         if folder in on_path:
-            spec = PathFinder.find_spec(names[0], sys.path)
+            spec = PathFinder.find_spec(names[0], sys.path) if names else None
             places = [] if spec is None else list(spec.submodule_search_locations or ())
-            return tuple(names) if str(folder / names[0]) in places else ()
+            return tuple(names) if names and str(folder / names[0]) in places else ()
+        if not folder.name.isidentifier() or _is_project(folder):
+            return ()
+        names.insert(0, folder.name)
+        folder = folder.parent
     return ()
 
 

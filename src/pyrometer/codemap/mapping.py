@@ -3,12 +3,13 @@
 import importlib.machinery
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path, PurePath
 
 from pyrometer._version import __version__
+from pyrometer.analysis.codemap.packages import normalized
 from pyrometer.codemap.declarations import Declarations, find_declarations
 from pyrometer.codemap.layout import Layout
 from pyrometer.codemap.reading import Known, Read, read_sources
@@ -16,6 +17,7 @@ from pyrometer.codemap.sources import Sources, find_sources
 from pyrometer.errors import UsageError
 from pyrometer.record.code_map import CodeMap, FileFacts, Installed, Skipped
 
+_MODULES = frozenset({".py", ".pyi", ".so", ".pyd"})
 _OF_PYTHON = sys.stdlib_module_names | {"__main__", "sitecustomize", "usercustomize"}
 
 
@@ -70,7 +72,7 @@ def make_map(
         uncounted_files=sources.others,
         declarations=tuple(dict.fromkeys(declared.found)),
         are_declarations_known=declared.are_known,
-        installed=tuple(_installed(imported)),
+        installed=tuple(_installed(imported, declared.own)),
         installed_declared=tuple(sorted({one.name for one in declared.found if _is_installed(one.name)})),
         standard_library=tuple(sorted(names & _OF_PYTHON)),
         own_packages=tuple(sorted(_own_packages(project))) if _is_own(root, project) else (),
@@ -124,12 +126,12 @@ def _imported_names(files: Iterable[FileFacts]) -> frozenset[str]:
     return frozenset(module if name is None else f"{module}.{name}" for module, name in imports)
 
 
-def _installed(imported: frozenset[str]) -> Iterator[Installed]:
-    """What is installed of what is imported; several may share the first part of their names."""
+def _installed(imported: frozenset[str], own: Collection[str]) -> Iterator[Installed]:
+    """What is installed of what is imported, but for the project; several may share a name's first part."""
     by_name = metadata.packages_distributions()
     for name in sorted({one.partition(".")[0] for one in imported} & by_name.keys()):
         # One that was removed by half has no name.
-        distributions = sorted({one for one in by_name[name] if one})
+        distributions = sorted({one for one in by_name[name] if one and normalized(one) not in own})
         below = sorted(one for one in imported if one.partition(".")[0] == name)
         owners = _owners(below, distributions) if len(distributions) > 1 else {name: distributions}
         for import_name, its in owners.items():
@@ -140,22 +142,30 @@ def _installed(imported: frozenset[str]) -> Iterator[Installed]:
 
 def _owners(imported: Iterable[str], distributions: Sequence[str]) -> dict[str, Sequence[str]]:
     """By as much of a name as tells them apart, whose files those modules are."""
-    files = {one: {str(file) for file in metadata.files(one) or ()} for one in distributions}
+    files = {
+        one: {str(file).partition(".")[0] for file in metadata.files(one) or () if file.suffix in _MODULES}
+        for one in distributions
+    }
     folders = {
         one: {str(above) for file in its for above in PurePath(file).parents} for one, its in files.items()
     }
     owners: dict[str, Sequence[str]] = {}
     for name in imported:
         parts = name.split(".")
+        having: Sequence[str] = distributions
         for depth in range(1, len(parts) + 1):
             path = "/".join(parts[:depth])
-            having = [one for one in distributions if path in folders[one] or f"{path}.py" in files[one]]
+            inside = [one for one in having if path in folders[one] or path in files[one]]
+            if not inside:
+                # What is taken out of a module: that is whose it is.
+                owners[".".join(parts[: depth - 1]) or parts[0]] = having
+                break
+            having = inside
             if len(having) == 1:
                 owners[".".join(parts[:depth])] = having
-            if len(having) <= 1:
                 break
         else:
-            owners[parts[0]] = distributions
+            owners[name] = having
     return owners
 
 

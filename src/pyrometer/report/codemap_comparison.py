@@ -42,7 +42,7 @@ def title_of(comparison: MapComparison) -> str:
 
 def _sections(comparison: MapComparison, *, top: int | None) -> Iterator[Section]:
     yield modules_section(comparison, top=top)
-    yield _growth("Files that changed", comparison.files, top=top, names="module")
+    yield _growth("Files whose figures changed", comparison.files, top=top, names="module")
     yield _edges("Edges between modules", comparison.edges, top=top)
     yield _edges("Edges between single modules", comparison.module_edges, top=top)
     yield _complexity(comparison, top=top)

@@ -47,7 +47,7 @@ def _files_view(comparison: MapComparison) -> Block:
             [None if one.before is None else one.code[0] for one in found],
             [None if one.after is None else one.code[1] for one in found],
         ),
-        notes=("Lines of code, of files that changed.",),
+        notes=("Lines of code, of files whose figures changed.",),
     )
     return view("files", "Files", (table,), count=len(found))
 

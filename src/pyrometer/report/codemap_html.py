@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pyrometer._version import __version__
 from pyrometer.analysis.codemap.heat import Heat, HeatBy, HotFunction, MapHeat
-from pyrometer.analysis.codemap.inventory import OWN_FILE, Part, PlacedFunction, functions_by
+from pyrometer.analysis.codemap.inventory import Part, PlacedFunction, functions_by
 from pyrometer.analysis.codemap.picture import OTHERS, SystemMap, draw_system_map
 from pyrometer.analysis.codemap.results import MapResults
 from pyrometer.report.codemap_heat import HEAT_NAMES, box_heats, heat_colors, heat_sections
@@ -96,9 +96,9 @@ def _picture_block(results: MapResults, heat: MapHeat | None, heat_by: HeatBy, n
             if picture.together
         }
         | {
-            ".".join((*part.path, OWN_FILE)): {"facts": _facts_of_own_files(part, heat), "functions": []}
+            ".".join((*part.path, part.own_name)): {"facts": _facts_of_own_files(part, heat), "functions": []}
             for part, _ in pictures
-            if part.path and part.files and OWN_FILE not in part.parts
+            if part.own_name is not None
         },
     }
 
@@ -130,7 +130,8 @@ def _facts_of_own_files(part: Part, heat: MapHeat | None) -> list[list[str]]:
 def _pictured(results: MapResults) -> Iterator[Part]:
     """Those that are worth a look into: several parts in them; the largest, where there are very many."""
     worth = [part for part in results.tree.walk() if not part.path or part.parts]
-    yield from sorted(worth, key=lambda part: (len(part.path), -part.lines.code))[:_MOST_PICTURES]
+    worth.sort(key=lambda part: (part is not results.start, len(part.path), -part.lines.code))
+    yield from worth[:_MOST_PICTURES]
 
 
 def _picture(picture: SystemMap, inside: Part, heat: MapHeat | None) -> Block:

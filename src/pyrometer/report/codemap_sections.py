@@ -292,10 +292,8 @@ def _packages(results: MapResults, *, top: int | None) -> Section:
     undeclared = [one.import_name for one in third_party if one.is_undeclared]
     if undeclared:
         told.append(f"Imported, and declared nowhere: {_names(undeclared)}.")
-    unclear = [
-        one.import_name for one in third_party if one.is_undeclared is None and packages.perhaps_unused
-    ]
-    if unclear:
+    unclear = [one.import_name for one in third_party if one.is_undeclared is None]
+    if unclear and results.code.are_declarations_known:
         told.append(
             f"Imported, not installed here, and perhaps declared under another name: {_names(unclear)}."
         )

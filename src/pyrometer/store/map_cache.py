@@ -12,7 +12,7 @@ from pyrometer.errors import RunFileError
 from pyrometer.record.code_map import KnownFile
 from pyrometer.store.run_files import read_regular_file, replace_whole
 
-READERS_VERSION = 5
+READERS_VERSION = 6
 """Raised when a file would be read to something else than before."""
 
 

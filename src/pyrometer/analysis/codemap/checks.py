@@ -1,6 +1,6 @@
 """Rules for the structure of a project, and what breaks them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -113,11 +113,12 @@ def pointless_rules(results: MapResults, rules: StructureRules) -> list[Forbidde
 def _forbidden_edges(results: MapResults, rules: StructureRules) -> Iterator[Violation]:
     if not rules.forbidden:
         return
-    inside = tuple(of_kinds(results.imports.edges, RUNNING))
-    own = tuple(of_kinds(_edges_from_map(results, results.imports.without_source), RUNNING))
-    others = tuple(of_kinds(_edges_from_map(results, results.imports.externals), RUNNING))
+    imports = results.imports
+    own_sites = [*(edge.sites for edge in imports.edges), *imports.without_source.values()]
+    own = tuple(of_kinds((*imports.edges, *_edges_by_name(results, own_sites)), RUNNING))
+    others = tuple(of_kinds(_edges_by_name(results, imports.externals.values()), RUNNING))
     for rule in rules.forbidden:
-        broken = [edge for edge in (*inside, *own) if rule.has(edge)]
+        broken = [edge for edge in own if rule.has(edge)]
         broken += (edge for edge in others if rule.has(edge, is_outside=True))
         places: dict[str, str] = {}
         for edge in broken:
@@ -127,9 +128,9 @@ def _forbidden_edges(results: MapResults, rules: StructureRules) -> Iterator[Vio
             yield Violation(rule=f"{rule.importer} may not import {rule.imported}", where=where, text=text)
 
 
-def _edges_from_map(results: MapResults, imported: Mapping[str, Sequence[ImportSite]]) -> Iterator[Edge]:
-    """An edge for each name that leaves the map; what is taken out of a module may be a module too."""
-    sites = {(site.path, site.line, site.name): site for its in imported.values() for site in its}
+def _edges_by_name(results: MapResults, imports: Iterable[Iterable[ImportSite]]) -> Iterator[Edge]:
+    """An edge for each name that is asked for; what is taken out of a module may be one, compiled or not."""
+    sites = {(site.path, site.line, site.name): site for its in imports for site in its}
     for file in results.code.files:
         for one in file.imports:
             site = sites.get((file.path, one.line, one.module))

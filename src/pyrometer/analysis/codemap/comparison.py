@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyrometer.analysis.codemap.cycles import Cycle
 from pyrometer.analysis.codemap.inventory import Part
-from pyrometer.analysis.codemap.results import Level, MapResults
+from pyrometer.analysis.codemap.results import Level, MapResults, level_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def compare_maps(before: MapResults, after: MapResults) -> MapComparison:
             for one in _growths(_with_files(before.tree), _with_files(after.tree), of_own_files=True)
             if one.has_changed
         ),
-        edges=tuple(_edges(before.top, after.top)),
+        edges=tuple(_edges(*_same_level(before, after))),
         module_edges=tuple(_edges(before.modules, after.modules)),
         functions=tuple(_functions(before, after)),
         new_cycles=tuple(one for one in after.cycles if not _sharing(one, before.cycles)),
@@ -121,6 +121,13 @@ def compare_maps(before: MapResults, after: MapResults) -> MapComparison:
         new_packages=tuple(sorted(packages[1] - packages[0])),
         gone_packages=tuple(sorted(packages[0] - packages[1])),
     )
+
+
+def _same_level(before: MapResults, after: MapResults) -> tuple[Level, Level]:
+    """Both as they start, or from the root where they start elsewhere."""
+    if before.start.path == after.start.path:
+        return before.top, after.top
+    return level_below(before.tree, before.edges), level_below(after.tree, after.edges)
 
 
 def _sharing(cycle: Cycle, others: Iterable[Cycle]) -> set[str]:

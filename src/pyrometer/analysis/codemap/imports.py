@@ -121,12 +121,14 @@ class _Resolver:
         self._others = {name.partition(".")[0] for name in self._installed}
         self._others |= {one.name.replace("-", "_") for one in code.declarations}
         self._other_names = self._find_other_names(code)
-        self._namespaces = {
-            ".".join(parts[:depth])
+        # A folder without a file of its own gives way to a package from elsewhere that has its name.
+        own = [
+            parts
             for parts in (name.split(".") for name in (*self._modules, *self._other_names))
-            for depth in range(1, len(parts))
-        }
-        self.own = {name.partition(".")[0] for name in (*self._modules, *self._other_names)}
+            if parts[0] in self._modules or parts[0] not in self._others
+        ]
+        self._namespaces = {".".join(parts[:depth]) for parts in own for depth in range(1, len(parts))}
+        self.own = {parts[0] for parts in own}
 
     def _find_other_names(self, code: CodeMap) -> dict[str, list[FileFacts]]:
         """What else modules may be imported as: it depends on the folder that is on the path.

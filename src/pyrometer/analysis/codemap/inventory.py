@@ -11,6 +11,8 @@ ROOT_FILES = "(root)"
 
 OWN_FILE = "__init__"
 """The name of a package's own file among the parts of the package."""
+OTHER_FILES = "(files)"
+"""That of what lies in a folder and is no module."""
 
 Path = tuple[str, ...]
 """Of a part: its name, after those of what it is in."""
@@ -39,6 +41,13 @@ class Part:
     def dotted(self) -> str:
         """From the root."""
         return ".".join(self.path)
+
+    @property
+    def own_name(self) -> str | None:
+        """What its own files are called among its parts; None without any, or where each is a part."""
+        if not self.path or not self.files:
+            return None
+        return OWN_FILE if any(file.module is not None for file in self.files) else OTHER_FILES
 
     def walk(self) -> Iterator["Part"]:
         """It, and all below, the largest first."""

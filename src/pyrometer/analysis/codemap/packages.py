@@ -82,7 +82,7 @@ def find_packages(code: CodeMap, imports: Imports) -> Packages:
 
 def _unclear(found: Iterable[ExternalPackage], left: Iterable[Declaration], code: CodeMap) -> frozenset[str]:
     """Declared packages that may be what is imported: what is not installed here may have any name."""
-    absent = frozenset(one.name for one in left).difference(code.installed_declared)
+    absent = frozenset(one.name for one in left if one.group != "build").difference(code.installed_declared)
     has_strangers = any(one.needs_declaration and one.version is None for one in found)
     return absent if has_strangers else frozenset()
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyrometer.analysis.codemap.imports import Edge, ImportSite, edges_from
-from pyrometer.analysis.codemap.inventory import OWN_FILE, Part
-from pyrometer.analysis.codemap.results import Level, MapResults, level_of
+from pyrometer.analysis.codemap.inventory import Part
+from pyrometer.analysis.codemap.results import Level, MapResults, level_below, level_of
 
 MOST_BOXES = 40
 MOST_LINKS = 160
@@ -80,9 +80,10 @@ def level_to_draw(results: MapResults, part: Part | None = None) -> LevelToDraw:
     sizes = {
         inner.name: _Size(code=inner.lines.code, files=inner.file_count) for inner in whole.parts.values()
     }
-    if whole.files and whole.path:
-        sizes[OWN_FILE] = _Size(code=sum(file.lines.code for file in whole.files), files=len(whole.files))
-    return _grouped(level_of(tuple(sizes), results.edges.get(whole.path, ())), sizes)
+    if whole.own_name is not None:
+        code = sum(file.lines.code for file in whole.files)
+        sizes[whole.own_name] = _Size(code=code, files=len(whole.files))
+    return _grouped(level_below(whole, results.edges), sizes)
 
 
 def draw_system_map(results: MapResults, part: Part | None = None) -> SystemMap:

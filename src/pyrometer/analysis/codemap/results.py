@@ -77,7 +77,7 @@ def build_results(code: CodeMap) -> MapResults:
         imports=imports,
         edges=edges,
         start=start,
-        top=level_of(tuple(start.parts), edges.get(start.path, ())),
+        top=level_below(start, edges),
         modules=level_of(tuple(modules), imports.edges),
         cycles=find_cycles(of_kinds(imports.edges, ON_IMPORT)),
         packages=find_packages(code, imports),
@@ -93,6 +93,12 @@ def _start(tree: Part, edges: Mapping[Path, tuple[Edge, ...]]) -> Part:
             return tree
         start = inner[0]
     return start
+
+
+def level_below(part: Part, edges: Mapping[Path, tuple[Edge, ...]]) -> Level:
+    """The parts directly below one, and its own files."""
+    own = () if part.own_name is None else (part.own_name,)
+    return level_of((*part.parts, *own), edges.get(part.path, ()))
 
 
 def level_of(names: tuple[str, ...], edges: tuple[Edge, ...]) -> Level:
