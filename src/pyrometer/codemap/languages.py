@@ -17,7 +17,8 @@ _IN_BACKTICKS = r"`(?:\\.|[^`\\])*(?:`|\Z)"
 _QUOTED_RUST = (
     r'"(?:\\.|[^"\\])*(?:"|\Z)' + r"|'(?:\\.|[^'\\\n])'" + r'|r(?P<hashes>#*)".*?(?:"(?P=hashes)|\Z)'
 )
-_QUOTED_CPP = r'\b(?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|' + _QUOTED
+# R, and before it the end of no name, but for what says how a text is encoded. It begins with a letter: fast.
+_QUOTED_CPP = r'R(?<![A-KM-TV-Za-tv-z0-79_]R)"(?P<mark>[^()\\\s]{0,16})\(.*?(?:\)(?P=mark)"|\Z)|' + _QUOTED
 _MARK = "\0"
 _IN_A_LINE = re.compile(r"[^\n]+")
 
