@@ -3,7 +3,7 @@
 import importlib.machinery
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path, PurePath
@@ -132,8 +132,9 @@ def _installed(imported: frozenset[str], own: Collection[str]) -> Iterator[Insta
     for name in sorted({one.partition(".")[0] for one in imported} & by_name.keys()):
         # One that was removed by half has no name.
         distributions = sorted({one for one in by_name[name] if one and normalized(one) not in own})
-        below = sorted(one for one in imported if one.partition(".")[0] == name)
-        owners = _owners(below, distributions) if len(distributions) > 1 else {name: distributions}
+        owners: Mapping[str, Sequence[str]] = {name: distributions}
+        if len(distributions) > 1:
+            owners = _owners(sorted(one for one in imported if one.split(".")[0] == name), distributions)
         for import_name, its in owners.items():
             if its:
                 version = metadata.version(its[0])
