@@ -9,7 +9,14 @@ import pytest
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.record.format import encode_run
 from pyrometer.store import run_files
-from pyrometer.store.run_files import default_run_path, name_of_rank, read_run, resolve_output, write_run
+from pyrometer.store.run_files import (
+    default_run_path,
+    name_of_rank,
+    read_run,
+    replace_whole,
+    resolve_output,
+    write_run,
+)
 from tests.record.damage import damage
 from tests.record.example_runs import make_node, make_run, make_strand
 
@@ -353,3 +360,22 @@ def test_no_rank_of_torchrun_overwrites_another(
 )
 def test_a_process_by_itself_gets_the_name_as_it_is(environment: dict[str, str]) -> None:
     assert name_of_rank("out.json", environment) == "out.json"
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    reader, writer = os.openpty()
+    try:
+        device = Path(os.ttyname(writer))
+        replace_whole(device, b"all of it")
+        assert device.is_char_device()
+        assert os.read(reader, 100) == b"all of it"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_pipe_is_neither_waited_for_nor_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(RunFileError, match="no regular file"):
+        write_run(make_run(), tmp_path / "pipe.json")
+    assert (tmp_path / "pipe.json").is_fifo()

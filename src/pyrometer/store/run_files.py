@@ -1,5 +1,6 @@
 """Run files on disk: where they go, writing them whole or not at all, reading them safely."""
 
+import errno
 import gzip
 import io
 import os
@@ -179,8 +180,16 @@ def _refuse_unless_a_run(path: Path) -> None:
 
 
 def replace_whole(path: Path, data: bytes) -> None:
-    """Put the data into the file: whatever happens, it has its old content or all of the new."""
+    """Put the data into the file: whatever happens, it has its old content or all of the new.
+
+    A device, such as ``/dev/null``, is written to, and never replaced.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_char_device():
+        path.write_bytes(data)
+        return
+    if path.is_fifo() or path.is_socket() or path.is_block_device():
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     # In the same folder, because only within one file system is a rename all or nothing.
     unfinished = path.parent / f".pyrometer-{os.urandom(8).hex()}.tmp"
     try:
