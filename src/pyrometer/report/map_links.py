@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pyrometer.analysis.codemap.heat import MapPlace
 from pyrometer.analysis.sampled_functions import SampledFunction
 from pyrometer.report.page_views.blocks import GridColumn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Reports without a map load this module too.
+    from pyrometer.analysis.codemap.heat import MapPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapLinks:
     """Where functions are on a map, and the address of its page as seen from the report."""
 
-    places: Mapping[tuple[str, int, str], MapPlace]
+    places: "Mapping[tuple[str, int, str], MapPlace]"
     """By file, first line and name."""
     page: str
 
@@ -36,5 +40,5 @@ class MapLinks:
         wanted = f'functions/"{place.where}"' if place.is_function else f'modules/"{".".join(place.part)}"'
         return f"{self.page}#{quote(wanted)}"
 
-    def _place(self, function: SampledFunction) -> MapPlace | None:
+    def _place(self, function: SampledFunction) -> "MapPlace | None":
         return self.places.get((function.file, function.first_line, function.name))
