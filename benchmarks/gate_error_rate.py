@@ -1,7 +1,9 @@
 """How often the gate is wrong: false alarms on identical code, and how much real extra work it catches.
 
 Every gate is measured for real, on fresh processes that take turns, and judged at the planned looks. Each
-finished one is a line of JSON in the results file, to which later runs add: all tables are made from it.
+finished one is a line of JSON in the results file, to which later runs add: all tables are made from it. The
+one in ``results/`` belongs to the sources: with ``--summary`` everybody can count its gates again, and
+``docs/gate-errors.md`` shows them. Gates of other code than there is now are never counted with new ones.
 A gate that is under way when its time is over is finished, or long ones would be missing: only ``--short``,
 with gates of ten pairs at most, cuts off, and says so.
 
@@ -13,8 +15,8 @@ with gates of ten pairs at most, cuts off, and says so.
                 ten is slower; more threads than cores
   rules         other tools' rules on the samples of aa and power (nothing is measured)
 
-Busy is: so many gates at once as ``--jobs`` says, and a neighbour that is busy and idle by turns. Exits
-with 1 if a stated limit is missed for sure; with too few gates to be sure, UNCLEAR is printed.
+Busy is: two gates at once, and a neighbour that is busy and idle by turns. Exits with 1 if a stated limit is
+missed for sure; with too few gates to be sure, UNCLEAR is printed.
 """
 
 import argparse
@@ -32,16 +34,20 @@ from pathlib import Path
 import msgspec
 from gate_load import machine_facts, neighbours
 from gate_measuring import Outcome, engine, plan_for, run_gates
-from gate_tables import attribution, biases, false_alarms, power, rules
+from gate_tables import Section, attribution, biases, false_alarms, power, rules
 from gate_trials import CELLS, Cell
 
 from pyrometer.analysis.gate import LOOKS, Look
 from pyrometer.record.trials import Plan
 
 PARTS = ("aa", "power", "torch", "attribution", "adversaries", "rules")
+JOBS = 2
+"""So many gates at once where the machine is to be busy."""
+FENCE = "```text gates\n"
+"""With which the block of tables in a page begins."""
 BLOCK = 10
 """So many gates of one kind are measured before another kind has its turn."""
-RESULTS = Path(__file__).parents[1] / "build" / "gate_error_rate.jsonl"
+RESULTS = Path(__file__).parent / "results" / "gate_error_rate.jsonl"
 SHORT_S = 150.0
 """For all parts; what one leaves is the next one's."""
 ORDER = ("aa", "power", "attribution", "adversaries", "torch")
@@ -72,6 +78,11 @@ class Results:
             self.outcomes += outcomes
             stream.writelines(msgspec.json.encode(outcome) + b"\n" for outcome in outcomes)
 
+    def parts_of_other_code(self) -> list[str]:
+        """Which parts have gates that were measured or judged by other code than there is now."""
+        engines = {part: engine(part) for part in PARTS}
+        return sorted({one.part for one in self.outcomes if one.engine != engines.get(one.part)})
+
     def done(self, cell: Cell) -> int:
         """How many gates of a kind there are; of those that share a baseline, each amount counts once."""
         mine = [outcome for outcome in self.outcomes if cell.has(outcome)]
@@ -83,7 +94,6 @@ class Run:
     """Gates of the kinds asked for, until their time is over."""
 
     results: Results
-    jobs: int
     is_short: bool
     plans: dict[str, Plan] = field(default_factory=dict)
     cut_off: int = 0
@@ -122,8 +132,9 @@ class Run:
         with contextlib.ExitStack() as beside:
             if cell.neighbours:
                 beside.enter_context(neighbours(cell.neighbours, cell.switch_s))
-            workers = beside.enter_context(ThreadPoolExecutor(self.jobs if cell.is_busy else 1))
-            for done in [workers.submit(work) for _ in range(self.jobs if cell.is_busy else 1)]:
+            jobs = JOBS if cell.is_busy else 1
+            workers = beside.enter_context(ThreadPoolExecutor(jobs))
+            for done in [workers.submit(work) for _ in range(jobs)]:
                 done.result()
 
     def _gate(self, cell: Cell, plan: Plan, is_over: Callable[[], bool]) -> None:
@@ -136,16 +147,15 @@ class Run:
             self.results.add(outcomes)
 
 
-def show(results: Results, parts: Sequence[str]) -> int:
-    """All tables of the parts asked for; the exit code."""
+def tables_of(outcomes: Sequence[Outcome], parts: Sequence[str] = PARTS) -> list[Section]:
+    """All tables of the parts asked for that have gates."""
     of_part = {
-        part: [outcome for outcome in results.outcomes if outcome.part == part and part in parts]
-        for part in PARTS
+        part: [outcome for outcome in outcomes if outcome.part == part and part in parts] for part in PARTS
     }
     same = [*of_part["aa"], *of_part["torch"]]
     compared = [*of_part["aa"], *of_part["power"]]
     if "rules" in parts:
-        compared = [outcome for outcome in results.outcomes if outcome.part in {"aa", "power"}]
+        compared = [outcome for outcome in outcomes if outcome.part in {"aa", "power"}]
     sections = [
         false_alarms("The same code on both sides: FAIL is a false alarm (limit: 1 %)", same)
         if same
@@ -161,30 +171,39 @@ def show(results: Results, parts: Sequence[str]) -> int:
         else None,
         biases([*same, *of_part["adversaries"]]) if same or of_part["adversaries"] else None,
     ]
-    missed: list[str] = []
-    for section in filter(None, sections):
-        print(f"\n{section.text}")
-        missed += section.missed
-    engines = sorted({outcome.engine for outcome in results.outcomes})
-    print(f"\n{len(results.outcomes)} gates in {results.file}, measured by engine {', '.join(engines)}")
-    if engines not in ([], [engine()]):
-        print(f"Some are of other code than there is now ({engine()}): delete the file to start anew.")
-    print(f"FAIL: {'; '.join(missed)}" if missed else "No limit is missed for sure.")
-    return 1 if missed else 0
+    return [section for section in sections if section is not None]
 
 
-def head(options: argparse.Namespace) -> str:
-    """What is measured, and on what."""
-    looks = looks_of(is_short=options.short)
+def told(outcomes: Sequence[Outcome], sections: Sequence[Section], *, is_short: bool = False) -> str:
+    """What is shown: what was measured, and on what, and all tables."""
+    machines = sorted({outcome.machine for outcome in outcomes}) or [machine_facts()]
+    days = sorted({outcome.started_at[:10] for outcome in outcomes})
+    counted = f"{len(outcomes)} gates, {days[0]} to {days[-1]}." if days else "No gates."
+    return "\n\n".join(
+        ("\n".join((*machines, head(is_short=is_short), counted)), *(one.text for one in sections))
+    )
+
+
+def put_into(page: Path, text: str) -> None:
+    """Let the page's block of tables be this text."""
+    before, fence, rest = page.read_text(encoding="utf-8").partition(FENCE)
+    _, end, after = rest.partition("\n```")
+    if not fence or not end:
+        raise SystemExit(f"{page} has no block that begins with {FENCE.strip()}")
+    page.write_text(f"{before}{FENCE}{text}{end}{after}", encoding="utf-8")
+
+
+def head(*, is_short: bool) -> str:
+    """By which rule gates are measured, and what the words of the tables mean."""
+    looks = looks_of(is_short=is_short)
     pairs = ", ".join(str(look.pairs) for look in looks)
     alphas = ", ".join(f"{100 * look.alpha:g}" for look in looks)
     return "\n".join(
         (
-            machine_facts(),
             f"Gates as the product makes them, max slowdown 0, looks after {pairs} pairs ({alphas} %).",
             "A pair: a fresh process of baseline, candidate and control. void: the control differed.",
             "others: cores that processes not ours kept busy, median.",
-            f"busy: {options.jobs} gates at once, beside a neighbour that comes and goes.",
+            f"busy: {JOBS} gates at once, beside a neighbour that comes and goes.",
             "Intervals: Clopper-Pearson, 95 %. PASS or FAIL: all of one keeps its limit, or misses it.",
         )
     )
@@ -201,15 +220,15 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", choices=PARTS, action="append", help="these parts (default: all)")
     parser.add_argument("--load", choices=sorted({cell.load for cell in CELLS}), help="beside this only")
     parser.add_argument("--minutes", type=float, default=60.0, help="for each part (default: %(default)g)")
-    parser.add_argument("--jobs", type=int, default=2, help="gates at once where busy (default: %(default)s)")
     parser.add_argument(
         "--short", action="store_true", help="few gates of ten pairs, none kept: three minutes"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS, help="default: build/gate_error_rate.jsonl")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"default: {RESULTS.name} in results/")
     parser.add_argument("--summary", action="store_true", help="measure nothing, only print the tables")
+    parser.add_argument("--page", type=Path, help="put what is printed into this page's block, too")
     options = parser.parse_args(arguments)
-    if options.jobs < 1 or options.minutes <= 0:
-        parser.error("--jobs and --minutes must be above 0")
+    if options.minutes <= 0:
+        parser.error("--minutes must be above 0")
     return options
 
 
@@ -217,22 +236,33 @@ def main() -> int:
     """Measure what is asked for, and print all there is."""
     options = options_of()
     parts = options.only or PARTS
-    print(head(options), flush=True)
     with tempfile.TemporaryDirectory(prefix="gate-short-") as folder:
         kept = options.results if not options.short or options.summary else Path(folder) / "gates.jsonl"
         kept.parent.mkdir(parents=True, exist_ok=True)
         results = Results(kept)
         results.read()
-        run = Run(results=results, jobs=options.jobs, is_short=options.short)
         measured = [part for part in ORDER if part in parts and not options.summary]
+        if older := results.parts_of_other_code():
+            print(f"{kept} has gates of other code than there is now: {', '.join(older)}.", file=sys.stderr)
+            if set(older) & set(measured):
+                print("They do not count together: remove them, or use another --results.", file=sys.stderr)
+                return 2
+        run = Run(results=results, is_short=options.short)
         ends_s = time.monotonic() + SHORT_S
         for index, part in enumerate(measured):
             share_s = (ends_s - time.monotonic()) / (len(measured) - index)
             cells = [cell for cell in CELLS if cell.part == part and options.load in {None, cell.load}]
             run.measure(cells, budget_s=share_s if options.short else 60 * options.minutes)
         if run.cut_off:
-            print(f"\nNot finished in time, and left out: {run.cut_off}")
-        return show(results, parts)
+            print(f"Not finished in time, and left out: {run.cut_off}\n")
+    sections = tables_of(results.outcomes, parts)
+    text = told(results.outcomes, sections, is_short=options.short)
+    print(text)
+    if options.page:
+        put_into(options.page, text)
+    missed = [limit for section in sections for limit in section.missed]
+    print(f"\nFAIL: {'; '.join(missed)}" if missed else "\nNo limit is missed for sure.")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from statistics import fmean, median
 from typing import Any
 
 import msgspec
-from gate_load import CpuUse, cores_of_others
+from gate_load import CpuUse, cores_of_others, machine_facts
 
 import pyrometer
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
@@ -29,24 +29,23 @@ from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair, take_turns
 from pyrometer.experiment.planning import Wanted, is_steady, plan_turns
 from pyrometer.record.trials import Pair, Plan, ProcessTurns, Round
-from pyrometer.stats.pooled import pooled_median
+from pyrometer.stats.pooled import lower_median, pooled_median
 
 HERE = Path(__file__).parent
 ENGINE = (
-    "analysis/attribution.py",
     "analysis/gate.py",
     "analysis/trials.py",
     "capture/pacing.py",
     "experiment/paced_process.py",
     "experiment/pairs.py",
-    "experiment/places.py",
     "experiment/planning.py",
-    "stats/max_t.py",
     "stats/pooled.py",
     "stats/sign_flip.py",
 )
 """What decides how is measured and judged, below ``src/pyrometer``."""
-_DIGITS = 6
+PLACES = ("analysis/attribution.py", "experiment/places.py", "stats/max_t.py")
+"""What decides besides which places are told."""
+_DIGITS = 5
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,12 +63,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     change: float | None
     p_slower: float | None
     p_control: float | None
-    ratios: list[list[float]]
-    """Logarithms of candidate to baseline, a group a pair: what was judged."""
-    control: list[list[float]]
-    before: list[float]
+    ratios: list[float]
+    """Logarithms of candidate to baseline, the median of each pair: what was judged."""
+    control: list[float]
+    before: list[int]
     """What a step took in each turn of the first pair's baseline, in ns: a process that ran before."""
-    after: list[float]
+    after: list[int]
     """The same of the second pair's candidate: a process that ran after it."""
     by_position: list[float] = []
     """How much longer than a round's average (logarithm) its first turn took, its second, and its third."""
@@ -84,6 +83,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     cores_of_others: float
     started_at: str
+    machine: str
     engine: str
 
 
@@ -271,11 +271,11 @@ def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
         verdict=judgement.verdict or "",
         reason=judgement.reason,
         pairs=judgement.pairs,
-        change=judgement.change,
-        p_slower=judgement.p_slower,
-        p_control=judgement.p_control,
-        ratios=_rounded(candidate_ratios(arm.pairs, metric)),
-        control=_rounded(control_ratios(arm.pairs, metric)),
+        change=_rounded(judgement.change),
+        p_slower=_rounded(judgement.p_slower),
+        p_control=_rounded(judgement.p_control),
+        ratios=_medians(candidate_ratios(arm.pairs, metric)),
+        control=_medians(control_ratios(arm.pairs, metric)),
         before=_step_times(arm.pairs[0].baseline),
         after=_step_times(arm.pairs[1].candidate),
         by_position=_deviations(arm.pairs, [each[1:] for each in orders]) if only else [],
@@ -287,16 +287,21 @@ def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
         seconds=round(ended.at_s - course.began.at_s, 2),
         cores_of_others=round(cores_of_others(course.began, ended), 3),
         started_at=course.started_at.isoformat(timespec="seconds"),
-        engine=engine(),
+        machine=machine_facts(),
+        engine=engine(trial.part),
     )
 
 
-def _rounded(groups: Sequence[Sequence[float]]) -> list[list[float]]:
-    return [[round(value, _DIGITS) for value in group] for group in groups]
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)
 
 
-def _step_times(process: ProcessTurns) -> list[float]:
-    return [round(turn.duration_ns / turn.steps, 1) for turn in process.rounds]
+def _medians(groups: Sequence[Sequence[float]]) -> list[float]:
+    return [round(lower_median(group), _DIGITS) for group in groups if group]
+
+
+def _step_times(process: ProcessTurns) -> list[int]:
+    return [round(turn.duration_ns / turn.steps) for turn in process.rounds]
 
 
 def _told_places(pairs: Sequence[Pair], judgement: Judgement) -> list[str]:
@@ -324,8 +329,9 @@ def _deviations(pairs: Sequence[Pair], orders: Sequence[Sequence[Sequence[str]]]
     return [round(median(place), _DIGITS) for place in places]
 
 
-def engine() -> str:
-    """Which code measured and judged: a short hash over the sources that do."""
+def engine(part: str) -> str:
+    """Which code measures and judges a part's gates: a short hash over the sources that do."""
     root = Path(pyrometer.__file__).parent
-    digest = hashlib.sha256(b"".join((root / name).read_bytes() for name in ENGINE))
+    files = (*ENGINE, *PLACES) if part == "attribution" else ENGINE
+    digest = hashlib.sha256(b"".join((root / name).read_bytes() for name in files))
     return digest.hexdigest()[:8]

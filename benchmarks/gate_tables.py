@@ -173,8 +173,8 @@ def biases(outcomes: Sequence[Outcome]) -> Section:
         if one.by_position:
             cells.setdefault(f"{one.workload}, {one.load}", []).append(one)
     for name, cell in cells.items():
-        candidate = [_middle(one.ratios) for one in cell]
-        control = [_middle(one.control) for one in cell]
+        candidate = [median(one.ratios) for one in cell]
+        control = [median(one.control) for one in cell]
         turns = [[one.by_position[i] - fmean(one.by_position) for one in cell] for i in range(3)]
         positions = ", ".join(f"{100 * fmean(turn):+.2f}" for turn in turns)
         starts = [one.by_start[0] - fmean(one.by_start) for one in cell]
@@ -201,10 +201,6 @@ def _count(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> int
 
 def _percent(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> str:
     return f"{100 * _count(outcomes, holds) / len(outcomes):.1f}"
-
-
-def _middle(groups: Sequence[Sequence[float]]) -> float:
-    return median(value for group in groups for value in group)
 
 
 def _mean_and_error(values: Sequence[float]) -> str:

@@ -32,9 +32,9 @@ def outcome(**changed: object) -> object:
     known = {
         "part": "aa", "workload": "light", "load": "quiet", "extra": 0.0, "verdict": "PASS",
         "reason": "not slower by more than the margin", "pairs": 10, "change": 0.0, "p_slower": 0.5,
-        "p_control": 0.5, "ratios": [[0.0]], "control": [[0.0]], "before": STEADY, "after": STEADY,
+        "p_control": 0.5, "ratios": [0.0], "control": [0.0], "before": STEADY, "after": STEADY,
         "turn_steps": 7, "rounds": 12, "seconds": 12.0, "cores_of_others": 0.1,
-        "started_at": "2026-01-01T00:00:00+00:00", "engine": "0",
+        "started_at": "2026-01-01T00:00:00+00:00", "machine": "a machine", "engine": "0",
     }  # fmt: skip
     return measuring.Outcome(**{**known, **changed})
 
