@@ -27,7 +27,7 @@ INPUTS := pyproject.toml constraints.txt $(wildcard src/pyrometer/_native/*.c sr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check browser sanitize bench bench-run baseline-page pictures map format clean
+.PHONY: help demo test test-all check browser sanitize bench bench-run baseline-page gate-page pictures map format clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r target text; do \
@@ -76,6 +76,9 @@ baseline-page: $(INSTALLED) ## measure the standard net and write docs/baseline.
 	  $(BIN)/pyrometer run --no-report --warmup 3 -o build/baseline-$$1.json \
 	    examples/standard_net.py --batch-size $$1 --batches $$2 || exit 1; done
 	$(BIN)/pyrometer report build/baseline-32.json build/baseline-64.json --format baseline-page -o docs/baseline.md
+
+gate-page: $(INSTALLED) ## count how often the gate is wrong into docs/gate-errors.md, from the gates that were kept
+	$(BIN)/python benchmarks/gate_error_rate.py --summary --page docs/gate-errors.md
 
 pictures: $(INSTALLED) browser ## draw the pictures of the docs anew
 	$(BIN)/python docs/make_picture.py

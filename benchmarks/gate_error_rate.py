@@ -22,6 +22,7 @@ missed for sure; with too few gates to be sure, UNCLEAR is printed.
 import argparse
 import contextlib
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -43,8 +44,8 @@ from pyrometer.record.trials import Plan
 PARTS = ("aa", "power", "torch", "attribution", "adversaries", "rules")
 JOBS = 2
 """So many gates at once where the machine is to be busy."""
-FENCE = "```text gates\n"
-"""With which the block of tables in a page begins."""
+BLOCK_OF_TABLES = re.compile(r"^(```text gates\n).*?^(```)$", re.MULTILINE | re.DOTALL)
+"""Where a page shows them."""
 BLOCK = 10
 """So many gates of one kind are measured before another kind has its turn."""
 RESULTS = Path(__file__).parent / "results" / "gate_error_rate.jsonl"
@@ -186,11 +187,12 @@ def told(outcomes: Sequence[Outcome], sections: Sequence[Section], *, is_short: 
 
 def put_into(page: Path, text: str) -> None:
     """Let the page's block of tables be this text."""
-    before, fence, rest = page.read_text(encoding="utf-8").partition(FENCE)
-    _, end, after = rest.partition("\n```")
-    if not fence or not end:
-        raise SystemExit(f"{page} has no block that begins with {FENCE.strip()}")
-    page.write_text(f"{before}{FENCE}{text}{end}{after}", encoding="utf-8")
+    changed, blocks = BLOCK_OF_TABLES.subn(
+        lambda block: f"{block[1]}{text}\n{block[2]}", page.read_text("utf-8")
+    )
+    if blocks != 1:
+        raise SystemExit(f"{page} has {blocks} blocks that begin with ```text gates, and not one.")
+    page.write_text(changed, "utf-8")
 
 
 def head(*, is_short: bool) -> str:

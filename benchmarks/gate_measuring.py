@@ -66,9 +66,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ratios: list[float]
     """Logarithms of candidate to baseline, the median of each pair: what was judged."""
     control: list[float]
-    before: list[int]
+    before: list[float]
     """What a step took in each turn of the first pair's baseline, in ns: a process that ran before."""
-    after: list[int]
+    after: list[float]
     """The same of the second pair's candidate: a process that ran after it."""
     by_position: list[float] = []
     """How much longer than a round's average (logarithm) its first turn took, its second, and its third."""
@@ -300,7 +300,7 @@ def _medians(groups: Sequence[Sequence[float]]) -> list[float]:
     return [round(lower_median(group), _DIGITS) for group in groups if group]
 
 
-def _step_times(process: ProcessTurns) -> list[int]:
+def _step_times(process: ProcessTurns) -> list[float]:
     return [round(turn.duration_ns / turn.steps) for turn in process.rounds]
 
 

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PAGE = BENCHMARKS.parent / "docs" / "gate-errors.md"
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.3, 99.7, 100.4]
 
@@ -124,3 +125,36 @@ def test_the_rules_see_the_samples_that_the_gates_saw(tables: ModuleType) -> Non
     shares = {line.split("  ")[0]: line.split()[-1] for line in lines[2:]}
     assert shares["pytest-benchmark, mean:5%"] == "50.0"
     assert shares["pyrometer"] == "0.0"
+
+
+@pytest.fixture
+def error_rate(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("gate_error_rate")
+
+
+def test_the_page_of_errors_shows_what_is_counted_from_the_gates_that_were_kept(
+    error_rate: ModuleType, tmp_path: Path
+) -> None:
+    results = error_rate.Results(error_rate.RESULTS)
+    results.read()
+    shown = PAGE.read_text(encoding="utf-8")
+    anew = tmp_path / "anew.md"
+    anew.write_text(shown, encoding="utf-8")
+    error_rate.put_into(anew, error_rate.told(results.outcomes, error_rate.tables_of(results.outcomes)))
+    assert anew.read_text(encoding="utf-8") == shown, "make gate-page writes it anew"
+
+
+def test_gates_of_other_code_are_not_counted_with_new_ones(
+    error_rate: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kept = tmp_path / "gates.jsonl"
+    error_rate.Results(kept).add([outcome(engine="other")])
+    monkeypatch.delattr(error_rate.Run, "measure")
+    monkeypatch.setattr("sys.argv", ["gate_error_rate.py", "--only", "aa", "--results", str(kept)])
+    assert error_rate.main() == 2
+    assert "gates of other code than there is now: aa" in capsys.readouterr().err
+    assert len(kept.read_bytes().splitlines()) == 1
