@@ -35,7 +35,7 @@ from pathlib import Path
 import msgspec
 from gate_load import machine_facts, neighbours
 from gate_measuring import Outcome, engine, plan_for, run_gates
-from gate_tables import Section, attribution, biases, false_alarms, power, rules
+from gate_tables import Section, attribution, biases, false_alarms, p_values, power, rules
 from gate_trials import CELLS, Cell
 
 from pyrometer.analysis.gate import LOOKS, Look
@@ -161,6 +161,7 @@ def tables_of(outcomes: Sequence[Outcome], parts: Sequence[str] = PARTS) -> list
         false_alarms("The same code on both sides: FAIL is a false alarm (limit: 1 %)", same)
         if same
         else None,
+        p_values([*same, *of_part["adversaries"]]) if same or of_part["adversaries"] else None,
         power(of_part["power"]) if of_part["power"] else None,
         rules(compared) if compared else None,
         attribution(of_part["attribution"]) if of_part["attribution"] else None,
@@ -202,7 +203,8 @@ def head(*, is_short: bool) -> str:
     alphas = ", ".join(f"{100 * look.alpha:g}" for look in looks)
     return "\n".join(
         (
-            f"Gates as the product makes them, max slowdown 0, looks after {pairs} pairs ({alphas} %).",
+            "Pairs measured and judged by the product's code, one program a gate, time only.",
+            f"Max slowdown 0, looks after {pairs} pairs ({alphas} %).",
             "A pair: a fresh process of baseline, candidate and control. void: the control differed.",
             "others: cores that processes not ours kept busy, median.",
             f"busy: {JOBS} gates at once, beside a neighbour that comes and goes.",

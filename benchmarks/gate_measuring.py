@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -23,13 +24,19 @@ from gate_load import CpuUse, cores_of_others, machine_facts
 import pyrometer
 from pyrometer.analysis.attribution import changed_rows, find_changed_places
 from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, judge
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, default_metric
+from pyrometer.analysis.trials import (
+    Metric,
+    average_ratios,
+    candidate_ratios,
+    control_ratios,
+    default_metric,
+)
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair, take_turns
 from pyrometer.experiment.planning import Wanted, is_steady, plan_turns
 from pyrometer.record.trials import Pair, Plan, ProcessTurns, Round
-from pyrometer.stats.pooled import lower_median, pooled_median
+from pyrometer.stats.pooled import pooled_median
 
 HERE = Path(__file__).parent
 ENGINE = (
@@ -43,8 +50,17 @@ ENGINE = (
     "stats/sign_flip.py",
 )
 """What decides how is measured and judged, below ``src/pyrometer``."""
-PLACES = ("analysis/attribution.py", "experiment/places.py", "stats/max_t.py")
+PLACES = (
+    "analysis/attribution.py",
+    "analysis/comparison/moves.py",
+    "analysis/comparison/parts.py",
+    "analysis/comparison/verdicts.py",
+    "experiment/places.py",
+    "stats/max_t.py",
+)
 """What decides besides which places are told."""
+PROGRAMS = ("gate_light_program.py", "gate_load.py", "gate_torch_program.py")
+"""What is measured, and beside what."""
 _DIGITS = 5
 
 
@@ -187,6 +203,7 @@ def run_gates(
             judgement = judge(
                 candidate_ratios(arm.pairs, metric),
                 control_ratios(arm.pairs, metric),
+                averages=average_ratios(arm.pairs, metric),
                 max_slowdown=0.0,
                 look=look,
                 is_last=look is looks[-1],
@@ -260,6 +277,8 @@ def _measure_many(
 
 def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
     trial, plan, orders = course.trial, course.plan, course.orders
+    if _engine_on_disk(trial.part) != engine(trial.part):
+        raise SystemExit("The sources have changed while they were measured: this gate is not kept.")
     ended = CpuUse.now()
     metric = default_metric(arm.pairs)
     only = len(trial.candidates) == 1
@@ -297,7 +316,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _medians(groups: Sequence[Sequence[float]]) -> list[float]:
-    return [round(lower_median(group), _DIGITS) for group in groups if group]
+    return [round(median(group), _DIGITS) for group in groups if group]
 
 
 def _step_times(process: ProcessTurns) -> list[float]:
@@ -329,9 +348,14 @@ def _deviations(pairs: Sequence[Pair], orders: Sequence[Sequence[Sequence[str]]]
     return [round(median(place), _DIGITS) for place in places]
 
 
-def engine(part: str) -> str:
-    """Which code measures and judges a part's gates: a short hash over the sources that do."""
+def _engine_on_disk(part: str) -> str:
     root = Path(pyrometer.__file__).parent
-    files = (*ENGINE, *PLACES) if part == "attribution" else ENGINE
-    digest = hashlib.sha256(b"".join((root / name).read_bytes() for name in files))
-    return digest.hexdigest()[:8]
+    deciding = (*ENGINE, *PLACES) if part == "attribution" else ENGINE
+    files = [*(root / name for name in deciding), *(HERE / name for name in PROGRAMS)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+
+
+@cache
+def engine(part: str) -> str:
+    """Which code measures and judges a part's gates: a short hash over the sources, when first asked for."""
+    return _engine_on_disk(part)

@@ -1,7 +1,8 @@
 """By which rules other tools call a program slower, given the times of one process of each side.
 
-That is what those tools have: samples of one process that ran before, and of one that ran after. What they
-say of "faster" is not counted here: it fails no build.
+The rules are theirs, the samples are the gate's: 24 turns of a process that ran before, and of one that ran
+after. The tools themselves take longer samples, and asv two processes. What they say of "faster" is not
+counted here: it fails no build.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ from statistics import fmean, median, stdev
 from gate_measuring import Outcome
 from gate_rules import RULES
 
-from pyrometer.analysis.gate import Reason, Verdict
+from pyrometer.analysis.gate import LOOKS, Reason, Verdict, two_sided_p_value
 from pyrometer.stats.binomial import clopper_pearson
 
 WIDTH = 100
@@ -18,6 +18,7 @@ POWER = {(5.0, 20): 0.99, (3.0, 40): 0.95}
 RIGHT_FIRST = 0.95
 WRONG_TOLD = 0.01
 WITHIN_PAIRS = (10, 20, 40)
+FIRST_LOOK = LOOKS[0].pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,35 @@ def false_alarms(title: str, outcomes: Sequence[Outcome]) -> Section:
             f"{fmean(one.pairs for one in cell):>7.1f}{median(one.seconds for one in cell):>6.0f}"
             f"{median(one.cores_of_others for one in cell):>8.2f}  {verdict}"
         )
+    return Section(text="\n".join(lines), missed=tuple(missed))
+
+
+def p_values(outcomes: Sequence[Outcome]) -> Section:
+    """Whether the test's p-values are what they say: of identical code, at most 5 % of them are below 5 %.
+
+    FAIL asks for 1 % of change as well, so that few false alarms alone would not show a test that is off.
+    Two-sided, over the pairs of the first look.
+    """
+    cells: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
+    if len(cells) > 1:
+        cells["all"] = list(outcomes)
+    lines = [
+        "The test itself, on identical code: how many p-values are so low, in %, with the 95 % interval",
+        f"{'':<24}{'gates':>6}  {'p ≤ 5 %':<26}{'p ≤ 1 %':<26}".rstrip(),
+    ]
+    missed = []
+    for name, cell in cells.items():
+        found = [two_sided_p_value([[value] for value in one.ratios[:FIRST_LOOK]]) for one in cell]
+        row = ""
+        for limit in (0.05, 0.01):
+            low = sum(p_value is not None and p_value <= limit for p_value in found)
+            verdict = at_most(low, len(found), limit)
+            row += f"{rate(low, len(found))} {verdict}".ljust(26)
+            if verdict == "FAIL":
+                missed.append(f"p-values up to {100 * limit:g} %: {name}")
+        lines.append(f"{name:<24}{len(found):>6}  {row}".rstrip())
     return Section(text="\n".join(lines), missed=tuple(missed))
 
 

@@ -15,6 +15,7 @@ from gate_load import FAST_S, SLOW_S
 from gate_measuring import HERE, Outcome, Trial, measured_change, plan_for, side
 
 from pyrometer.experiment.paced_process import Side
+from pyrometer.experiment.planning import LEAD_SPREAD
 from pyrometer.record.trials import Plan
 
 LIGHT, TORCH = "gate_light_program.py", "gate_torch_program.py"
@@ -89,7 +90,7 @@ def first_is_slower(part: str, workload: str, load: str) -> Trial:
     def mark(plan: Plan) -> None:
         # Not cut short in between: the programs have it mapped.
         with file.open("r+b") as stream:
-            stream.write(bytes([plan.lead_steps + plan.turn_steps]))
+            stream.write(bytes([plan.lead_steps + LEAD_SPREAD + plan.turn_steps]))
 
     program = side(LIGHT, "--first", file)
     return Trial(

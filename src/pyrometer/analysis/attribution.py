@@ -20,7 +20,12 @@ from pyrometer.analysis.comparison.model import (
     Quantity,
     Verdict,
 )
-from pyrometer.analysis.comparison.parts import is_called_otherwise, presence_of, with_moves
+from pyrometer.analysis.comparison.parts import (
+    is_called_otherwise,
+    outermost_called_otherwise,
+    presence_of,
+    with_moves,
+)
 from pyrometer.analysis.comparison.verdicts import (
     ALPHA,
     COUNT_TOLERANCE,
@@ -243,13 +248,31 @@ def _whole(pairs: Sequence[Pair], judging: _Judging) -> Change:
 
 
 def changed_rows(tables: Sequence[PartsTable]) -> Iterator[tuple[PartsTable, PartChange]]:
-    """The places that changed for sure: by their calls first, then by time, the largest first."""
-    for table in tables:
-        yield from ((table, row) for row in table.rows if is_called_otherwise(row))
+    """The places that changed for sure: by their calls first, then by time, the largest first.
+
+    What is called otherwise stands for what is below it. Where all of that is too small to matter, it comes
+    last, whatever its calls: the place that takes the time is what is looked for.
+    """
+    called = [(table, row) for table in tables for row in outermost_called_otherwise(table)]
+    telling = [found for found in called if _matters(*found)]
     timed = [
         (table, row)
         for table in tables
         for row in table.rows
         if row.own.verdict in {Verdict.SLOWER, Verdict.FASTER} and not is_called_otherwise(row)
     ]
+    yield from telling
     yield from sorted(timed, key=lambda found: -abs(found[1].own.grown))
+    yield from (found for found in called if found not in telling)
+
+
+def _matters(table: PartsTable, called: PartChange) -> bool:
+    """Whether it, and what is called otherwise below it, takes enough more or less to be told first."""
+
+    def is_within(place: Place | None) -> bool:
+        while place is not None and place is not called.place:
+            place = place.outer
+        return place is not None
+
+    grown = sum(abs(row.own.grown) for row in table.rows if is_called_otherwise(row) and is_within(row.place))
+    return grown >= LEAST_CHANGE_SHARE * (table.whole.before or 0.0)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
 
 from pyrometer.stats.pooled import Interval, pooled_median, two_level_interval
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
@@ -54,6 +55,7 @@ class Reason(StrEnum):
     SLOWER = "slower than allowed"
     WITHIN = "not slower by more than the margin"
     UNDECIDED = "neither could be ruled out"
+    UNEVEN = "slower on the average, though not in a usual turn"
     CONTROL = "the control differs, though it is the same code"
     NOT_MEASURED = "not measured"
 
@@ -70,6 +72,8 @@ class Judgement:
     pairs: int
     alpha: float | None
     """Of this look; None where the metric is counted, and no chance is involved."""
+    fail_alpha: float | None
+    """What FAIL had to stand against: less, where benchmarks share one chance."""
     change: float | None
     interval: Interval | None
     p_slower: float | None
@@ -78,6 +82,8 @@ class Judgement:
     """How likely, were it slower by the margin more than is allowed."""
     p_control: float | None
     control_change: float | None
+    average_change: float | None
+    """Of the time of all turns together; ``change`` is that of a usual one."""
 
     @property
     def smallest_seen(self) -> float | None:
@@ -91,14 +97,18 @@ def judge(
     ratios: Sequence[Sequence[float]],
     control: Sequence[Sequence[float]],
     *,
+    averages: Sequence[float] = (),
     max_slowdown: float,
     look: Look,
     is_last: bool,
-    tests: float = 1,
+    suite: int = 1,
+    tests: int = 1,
+    may_fail: bool = True,
 ) -> Judgement:
     """The verdict of one look at logarithms of ratios, a group a pair.
 
-    ``tests`` divides the chance of a false alarm: see ``judge_suite``.
+    ``averages`` are those of all time that a pair's turns took together: see ``is_slower_on_average``.
+    ``suite``, ``tests`` and ``may_fail`` are of several benchmarks: see ``judge_suite``.
     """
     groups = [group for group in ratios if group]
     if not groups:
@@ -107,10 +117,12 @@ def judge(
     p_slower = _p_slower(groups, max_slowdown)
     p_within = sign_flip_p_value(below(groups, math.log1p(max_slowdown + MARGIN)))
     p_control = two_sided_p_value(control)
+    fail_alpha = look.alpha / tests
     verdict, reason = _decide(
-        control_flags=p_control is not None and p_control <= look.alpha,
-        is_slower=p_slower <= look.alpha / tests and change >= max_slowdown + LEAST_EFFECT,
+        control_flags=p_control is not None and p_control <= look.alpha / suite,
+        is_slower=may_fail and p_slower <= fail_alpha and change >= max_slowdown + LEAST_EFFECT,
         is_within=p_within <= look.alpha,
+        is_uneven=is_slower_on_average(averages, max_slowdown=max_slowdown, alpha=look.alpha),
         is_last=is_last,
     )
     return Judgement(
@@ -118,13 +130,27 @@ def judge(
         reason=reason,
         pairs=len(groups),
         alpha=look.alpha,
+        fail_alpha=fail_alpha,
         change=change,
         interval=interval_of(groups),
         p_slower=p_slower,
         p_within=p_within,
         p_control=p_control,
         control_change=math.expm1(pooled_median(control)) if any(control) else None,
+        average_change=math.expm1(median(averages)) if averages else None,
     )
+
+
+def is_slower_on_average(averages: Sequence[float], *, max_slowdown: float, alpha: float) -> bool:
+    """Whether all turns together take longer by the margin more than is allowed, and surely more than that.
+
+    A usual turn does not show what is done every hundredth step only: a program that is twice as slow
+    there would pass. By itself it fails nothing, since a few disturbed turns move an average; but such a
+    program is not called as fast as before.
+    """
+    if not averages or math.expm1(median(averages)) < max_slowdown + MARGIN:
+        return False
+    return _p_slower([[average] for average in averages], max_slowdown) <= alpha
 
 
 def judge_suite(
@@ -132,13 +158,15 @@ def judge_suite(
     controls: Sequence[Sequence[Sequence[float]]],
     before: Sequence[Judgement | None],
     *,
+    averages: Sequence[Sequence[float]] = (),
     max_slowdown: float,
     look: Look,
     is_last: bool,
 ) -> list[Judgement]:
     """One look at several benchmarks, which share one chance of a false alarm (Holm's correction).
 
-    ``before`` is what earlier looks said of each: a verdict that was given stands.
+    They share the control's as well, or one of many would be void most of the time. ``before`` is what
+    earlier looks said of each: a verdict that was given stands.
     """
     open_tests = [index for index, known in enumerate(before) if known is None or known.verdict is None]
     p_values = {index: _p_slower(ratios[index], max_slowdown) for index in open_tests}
@@ -150,10 +178,13 @@ def judge_suite(
         judged[index] = judge(
             ratios[index],
             controls[index],
+            averages=averages[index] if averages else (),
             max_slowdown=max_slowdown,
             look=look,
             is_last=is_last,
-            tests=left if may_fail else math.inf,
+            suite=len(ratios),
+            tests=left,
+            may_fail=may_fail,
         )
         may_fail = may_fail and p_values[index] <= look.alpha / left
         left -= may_fail
@@ -166,12 +197,14 @@ def _p_slower(ratios: Sequence[Sequence[float]], max_slowdown: float) -> float:
 
 
 def _decide(
-    *, control_flags: bool, is_slower: bool, is_within: bool, is_last: bool
+    *, control_flags: bool, is_slower: bool, is_within: bool, is_uneven: bool, is_last: bool
 ) -> tuple[Verdict | None, Reason]:
     if control_flags:
         return Verdict.INCONCLUSIVE, Reason.CONTROL
     if is_slower:
         return Verdict.FAIL, Reason.SLOWER
+    if is_uneven and (is_within or is_last):
+        return Verdict.INCONCLUSIVE, Reason.UNEVEN
     if is_within:
         return Verdict.PASS, Reason.WITHIN
     return (Verdict.INCONCLUSIVE if is_last else None), Reason.UNDECIDED
@@ -199,7 +232,8 @@ def judge_counts(
         is_slower=len(values) >= needed
         and math.expm1(min(values)) > max_slowdown + noise
         and change >= max_slowdown + LEAST_EFFECT,
-        is_within=len(values) >= needed and math.expm1(max(values)) < max_slowdown + MARGIN,
+        is_within=len(values) >= needed and math.expm1(max(values)) + noise < max_slowdown + MARGIN,
+        is_uneven=False,
         is_last=True,
     )
     return Judgement(
@@ -207,12 +241,14 @@ def judge_counts(
         reason=reason,
         pairs=len(values),
         alpha=None,
+        fail_alpha=None,
         change=change,
         interval=relative(Interval(low=min(values), high=max(values))),
         p_slower=None,
         p_within=None,
         p_control=None,
         control_change=pooled_median([controls]) if controls else None,
+        average_change=None,
     )
 
 
@@ -242,10 +278,12 @@ def _not_measured(pairs: int) -> Judgement:
         reason=Reason.NOT_MEASURED,
         pairs=pairs,
         alpha=None,
+        fail_alpha=None,
         change=None,
         interval=None,
         p_slower=None,
         p_within=None,
         p_control=None,
         control_change=None,
+        average_change=None,
     )

@@ -17,10 +17,16 @@ from pyrometer.analysis.comparison.model import (
 )
 from pyrometer.analysis.comparison.verdicts import LEAST_EFFECT, PEAK_TOLERANCE, SAME_WITHIN, Pairing
 from pyrometer.analysis.comparison.verdicts import judge_counts as judge_peaks
-from pyrometer.analysis.gate import Look, interval_of, two_sided_p_value
+from pyrometer.analysis.gate import Look, interval_of, is_slower_on_average, two_sided_p_value
 from pyrometer.analysis.identity import Comparability
 from pyrometer.analysis.trials import Metric as TrialMetric
-from pyrometer.analysis.trials import candidate_ratios, control_ratios, default_metric, value_of
+from pyrometer.analysis.trials import (
+    average_ratios,
+    candidate_ratios,
+    control_ratios,
+    default_metric,
+    value_of,
+)
 from pyrometer.record.trials import Pair, Trials, TrialSide
 from pyrometer.stats.pooled import pooled_median
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
@@ -46,8 +52,15 @@ def judge_change(pairs: Sequence[Pair], look: Look) -> tuple[Verdict, Doubt | No
         return Verdict.FASTER, None
     limit = math.log1p(SAME_WITHIN)
     if max(sign_flip_p_value(below(ratios, limit)), sign_flip_p_value(above(ratios, -limit))) <= look.alpha:
-        return Verdict.NO_CHANGE, None
+        is_even = not _differs_on_average(pairs, metric, look)
+        return (Verdict.NO_CHANGE, None) if is_even else (Verdict.CANNOT_TELL, Doubt.UNEVEN)
     return Verdict.CANNOT_TELL, Doubt.UNDECIDED
+
+
+def _differs_on_average(pairs: Sequence[Pair], metric: TrialMetric, look: Look) -> bool:
+    averages = average_ratios(pairs, metric)
+    either_way = (averages, [-average for average in averages])
+    return any(is_slower_on_average(one, max_slowdown=0.0, alpha=look.alpha / 2) for one in either_way)
 
 
 def build_measured(trials: Trials, look: Look, comparability: Comparability) -> Comparison:
@@ -57,7 +70,7 @@ def build_measured(trials: Trials, look: Look, comparability: Comparability) -> 
         before=_facts(trials, trials.baseline),
         after=_facts(trials, trials.candidate),
         comparability=comparability,
-        doubt=doubt if doubt is Doubt.CONTROL else None,
+        doubt=doubt if doubt in {Doubt.CONTROL, Doubt.UNEVEN} else None,
         metrics=tuple(_metrics(trials, verdict, doubt)),
         tables=find_changed_places(
             trials.pairs,

@@ -88,6 +88,26 @@ def candidate_ratios(pairs: Sequence[Pair], metric: Metric) -> Ratios:
     return [_ratios(pair.candidate, pair.baseline, metric, peaks) for pair in pairs]
 
 
+def average_ratios(pairs: Sequence[Pair], metric: Metric) -> list[float]:
+    """Logarithms of the candidate's to the baseline's time of all turns together, one for each pair.
+
+    Of the turns that ``candidate_ratios`` are of. Nothing where the metric is not a time.
+    """
+    if not metric.is_timed or (metric is Metric.THROUGHPUT and loses_samples(pairs)):
+        return []
+    found: list[float] = []
+    for pair in pairs:
+        turns = undisturbed(pair.candidate, pair.baseline)
+        one, other = (_average_ns([turn[side] for turn in turns], metric) for side in (0, 1))
+        found += [math.log(one / other)] if one and other else []
+    return found
+
+
+def _average_ns(turns: Sequence[Round], metric: Metric) -> float | None:
+    units = sum((turn.samples or 0) if metric is Metric.THROUGHPUT else turn.steps for turn in turns)
+    return sum(turn.duration_ns for turn in turns) / units if units else None
+
+
 def control_ratios(pairs: Sequence[Pair], metric: Metric) -> Ratios:
     """The same of the control, which runs the baseline's code: about 0."""
     peaks = peaks_of(pairs)

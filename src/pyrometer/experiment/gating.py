@@ -15,7 +15,13 @@ from pyrometer.analysis.gate import (
     judge_suite,
 )
 from pyrometer.analysis.gated import GatedLane
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, default_metric
+from pyrometer.analysis.trials import (
+    Metric,
+    average_ratios,
+    candidate_ratios,
+    control_ratios,
+    default_metric,
+)
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 
 INSTRUCTION_ROUNDS = 3
@@ -70,6 +76,9 @@ def gate_times(candidates: Sequence[Candidate], metric: Metric | None, rule: Rul
                 [candidate_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)],
                 [control_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)],
                 judgements,
+                averages=[
+                    average_ratios(one.pairs, by) for one, by in zip(experiments, metrics, strict=True)
+                ],
                 max_slowdown=rule.max_slowdown,
                 look=look,
                 is_last=look is looks[-1],
@@ -123,7 +132,7 @@ def _lane(
             unit=trials.plan.unit,
             calls_per_step=trials.plan.calls_per_step,
             # Where nothing was judged, at that of the first look.
-            alpha=judgement.alpha or LOOKS[0].alpha,
+            alpha=judgement.fail_alpha or LOOKS[0].alpha,
             is_void=judgement.reason is Reason.CONTROL,
         )
         # Places are told by their time, which counting changes.

@@ -133,7 +133,9 @@ class PacedProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=(theirs.fileno(),),
-                start_new_session=True,
+                # Not a session of its own: should the one who measures be killed, the system then wakes
+                # and ends whom it has halted, loader workers too.
+                process_group=0,
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - one call of the system, no lock is taken
             )
 
@@ -211,6 +213,8 @@ class PacedProcess:
     def _has_ended(self) -> bool:
         if self._is_gone:
             return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is not None
         found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return found is not None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyrometer.experiment.errors import NotHaltedError, ProgramFailedError
 from pyrometer.experiment.paced_process import PacedProcess, Side, Surroundings, running
 from pyrometer.experiment.places import places_of
-from pyrometer.experiment.planning import JUDGED_WARMUP, is_steady
+from pyrometer.experiment.planning import JUDGED_WARMUP, is_steady, spread_of
 from pyrometer.record.run import Run
 from pyrometer.record.trials import NodeFigures, Pair, Plan, ProcessTurns, Round
 from pyrometer.record.turns import Farewell, Order, Turn
@@ -98,8 +98,9 @@ def take_turns(
         for name in names:
             _warm_up(processes[name], plan, taken.seen[name])
         for _ in range(plan.rounds):
+            lead = plan.lead_steps + chooser.randint(0, spread_of(plan.lead_steps))
             for name in chooser.sample(names, len(names)):
-                _take_turn(processes[name], plan, taken.seen[name])
+                _take_turn(processes[name], plan, taken.seen[name], lead=lead)
         for name in names:
             processes[name].order(Order(ends=True))
         for name in names:
@@ -148,8 +149,8 @@ def _warm_up(process: PacedProcess, plan: Plan, seen: Seen) -> None:
         process.stop()
 
 
-def _take_turn(process: PacedProcess, plan: Plan, seen: Seen) -> None:
-    turn = _expect(process.take_turn(lead=plan.lead_steps, steps=plan.turn_steps), process)
+def _take_turn(process: PacedProcess, plan: Plan, seen: Seen, *, lead: int) -> None:
+    turn = _expect(process.take_turn(lead=lead, steps=plan.turn_steps), process)
     if (turn.helpers or turn.has_gpu) and not plan.in_blocks:
         raise NotHaltedError
     seen.turns.append(turn)

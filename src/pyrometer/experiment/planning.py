@@ -25,6 +25,13 @@ PAIR_NS = 6_000_000_000
 """With long steps a pair has fewer rounds, so that a side's take no longer; at least ``LEAST_ROUNDS``."""
 LEAST_ROUNDS = 3
 
+LEAD_SPREAD = 1
+"""So many more steps than planned may come before a turn, drawn anew for each round and alike for all sides.
+
+With always the same number, what a program does in every fifth step, say, could fall into those that are
+not timed in all rounds of all pairs.
+"""
+
 WARM_STEPS = 3
 WARM_NS = 200_000_000
 WARM_TURN_NS = 2_000_000
@@ -75,13 +82,23 @@ def plan_turns(pilots: Sequence[PacedProcess], wanted: Wanted) -> Plan:
         made = [_steps_made(pilot) for pilot in pilots if pilot.run_file.exists()]
         return whole_program(wanted, few_steps=min(made, default=0) or None)
     plan = lay_out(warmed, wanted)
-    needed = plan.rounds * (plan.lead_steps + plan.turn_steps)
+    needed = plan.rounds * _steps_of_a_round(plan.lead_steps, plan.turn_steps)
     done = max(sum(one.turns) for one in warmed)
     for pilot, one in zip(pilots, warmed, strict=True):
         # One more, since a step is known to be over when the next begins.
         if pilot.take_turn(steps=needed + done - sum(one.turns) + 1) is None:
             plan = with_fewer_steps(plan, _steps_made(pilot))
     return plan
+
+
+def spread_of(lead_steps: int) -> int:
+    """How many more steps than that may come before a turn; none, where all steps are timed."""
+    return LEAD_SPREAD if lead_steps else 0
+
+
+def _steps_of_a_round(lead_steps: int, turn_steps: int) -> int:
+    """At most."""
+    return lead_steps + spread_of(lead_steps) + turn_steps
 
 
 def _steps_made(pilot: PacedProcess) -> int:
@@ -138,7 +155,7 @@ def lay_out(warmed: Sequence[Warmed], wanted: Wanted) -> Plan:
         steps = max(min(math.ceil(TURN_NS / quickest_ns), math.ceil(10 * TURN_NS / slowest_ns)), 1)
         # The first step of a turn finds the other's data in the caches.
         lead = 1 if steps > 1 else 0
-    affordable = math.floor(PAIR_NS / (slowest_ns * (lead + steps)))
+    affordable = math.floor(PAIR_NS / (slowest_ns * _steps_of_a_round(lead, steps)))
     usual = BLOCK_ROUNDS if in_blocks else ROUNDS
     return Plan(
         unit=wanted.unit,
@@ -164,10 +181,10 @@ def with_fewer_steps(plan: Plan, made: int) -> Plan:
         warmup.pop()
     steps, lead = plan.turn_steps, plan.lead_steps
     left = usable - sum(warmup)
-    while steps > 1 and LEAST_ROUNDS * (lead + steps) > left:
+    while steps > 1 and LEAST_ROUNDS * _steps_of_a_round(lead, steps) > left:
         steps //= 2
         lead = lead if steps > 1 or plan.in_blocks else 0
-    rounds = left // (lead + steps)
+    rounds = left // _steps_of_a_round(lead, steps)
     if rounds < LEAST_ROUNDS:
         return whole_program(Wanted(threads=plan.threads), few_steps=made)
     return msgspec.structs.replace(

@@ -275,6 +275,12 @@ def describe_doubt(comparison: Comparison) -> str | None:
                 "Times cannot be told: the control, which runs A's code, differs from A. Something disturbs "
                 "the sides unequally; measure again on a quieter machine."
             )
+        case Doubt.UNEVEN:
+            return (
+                "Times cannot be told: a usual turn takes as long on both sides, and all turns together do "
+                "not. Some steps take much longer than others: look at what is done in every tenth or "
+                "hundredth one."
+            )
         case _:
             return None
 

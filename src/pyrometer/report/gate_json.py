@@ -59,6 +59,8 @@ class LaneContent(Content, frozen=True, kw_only=True):
     """Of ``change``, at 99 %, null with fewer than 8 pairs; of counts, the least and the most pair."""
     pairs: int
     alpha: float | None
+    average_change: float | None
+    """Of the time of all turns together: the median over pairs; null of counts."""
     p_slower: float | None
     p_within: float | None
     p_control: float | None
@@ -123,6 +125,7 @@ def _lane(lane: GatedLane) -> LaneContent:
         interval=judgement.interval,
         pairs=judgement.pairs,
         alpha=judgement.alpha,
+        average_change=judgement.average_change,
         p_slower=judgement.p_slower,
         p_within=judgement.p_within,
         p_control=judgement.p_control,

@@ -105,6 +105,12 @@ def describe_verdict(lane: GatedLane) -> str:
             return f"{seen}; {most} or more is ruled out."
         case Reason.UNDECIDED:
             return f"{seen}: {_describe_doubt(lane)}"
+        case Reason.UNEVEN:
+            return (
+                f"{seen}, but all turns together take {write_change(judgement.average_change)}: some steps "
+                "take much longer than others, so that neither FAIL nor PASS is sure. Look at what is done "
+                "in every tenth or hundredth step."
+            )
         case Reason.CONTROL:
             return (
                 f"{lane_name(lane)}: void, since the control, which runs the baseline's code, differs from "
@@ -123,7 +129,7 @@ def _describe_doubt(lane: GatedLane) -> str:
         control = [abs(math.expm1(one)) for group in _control(lane) for one in group]
         beside = f"; the control varies by up to {_percent(max(control))}" if control else ""
         return f"not sure enough for FAIL, nor for PASS{beside}."
-    least = _least_pairs(judgement.alpha)
+    least = _least_pairs(judgement.fail_alpha or judgement.alpha)
     if judgement.pairs < least:
         return f"so few can tell nothing, whatever they show; it takes {least} or more."
     smallest = judgement.smallest_seen

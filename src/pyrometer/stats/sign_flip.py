@@ -7,8 +7,7 @@ to flip that speak as loudly is a probability that holds whatever the noise look
 
 from collections.abc import Sequence
 from itertools import groupby
-
-from pyrometer.stats.pooled import lower_median
+from statistics import median
 
 
 def sign_flip_p_value(groups: Sequence[Sequence[float]]) -> float:
@@ -20,7 +19,8 @@ def sign_flip_p_value(groups: Sequence[Sequence[float]]) -> float:
     would be the plainer statistic, but where a pair's samples agree, half of the pairs decide it, and
     ten pairs could never give less than 1 in 32.
     """
-    medians = sorted((lower_median(group) for group in groups), key=abs)
+    # Not the lower of two in the middle: turned round, a pair has to say the opposite.
+    medians = sorted((median(group) for group in groups), key=abs)
     observed, ways = 0, [1]
     for rank, is_above in _doubled_ranks(medians):
         observed += rank if is_above else 0

@@ -60,6 +60,8 @@ class Doubt(StrEnum):
     NOT_MEASURED = "not measured"
     CONTROL = "control"
     """The control of a measurement differs, though it is the same code: the sides are disturbed unequally."""
+    UNEVEN = "uneven"
+    """A usual turn takes as long on both sides, and all turns together do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
