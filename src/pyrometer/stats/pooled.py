@@ -61,7 +61,7 @@ def _widening(groups: int, confidence: float) -> float:
     """How many times as wide an interval of so few is as one of many."""
     if groups < 2:
         return 1.0
-    freedom = groups - 1
+    freedom = float(groups - 1)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     # Student's quantile by its expansion around the normal one: 0.2 % off from 7 degrees of freedom on.
     terms = (
