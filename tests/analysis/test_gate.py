@@ -1,13 +1,14 @@
 """The gate's rule on pairs made by hand."""
 
+import math
 import random
 
 import msgspec
 import pytest
 
 from pyrometer.analysis.gate import LOOKS, Judgement, Look, Reason, Verdict, judge, judge_counts, judge_suite
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios, value_of
-from pyrometer.record.trials import Pair
+from pyrometer.analysis.trials import Metric, average_ratios, candidate_ratios, control_ratios, value_of
+from pyrometer.record.trials import Pair, ProcessTurns
 from tests.trial_pairs import ROUNDS, STEP_NS, noisy, pairs_of, process
 
 
@@ -17,6 +18,7 @@ def judged(
     return judge(
         candidate_ratios(pairs, Metric.LATENCY),
         control_ratios(pairs, Metric.LATENCY),
+        averages=average_ratios(pairs, Metric.LATENCY),
         max_slowdown=max_slowdown,
         look=LOOKS[look],
         is_last=is_last,
@@ -65,6 +67,35 @@ def test_between_the_two_it_takes_more_pairs_and_then_is_inconclusive() -> None:
     assert (last.verdict, last.reason) == (Verdict.INCONCLUSIVE, Reason.UNDECIDED)
     assert last.smallest_seen is not None
     assert last.smallest_seen > 0.02
+
+
+def with_slow_turns(noise: random.Random) -> ProcessTurns:
+    """Every sixth turn takes three times as long: a third more in all, and a usual one takes no longer."""
+    turns = [3.0 if number % 6 == 5 else 1.0 for number in range(ROUNDS)]
+    return process([STEP_NS * turn * (1 + noise.gauss(0, 0.01)) for turn in turns])
+
+
+def test_what_is_slower_in_some_turns_only_does_not_pass() -> None:
+    found = judged(pairs_of(10, with_slow_turns))
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, Reason.UNEVEN)
+    assert found.change == pytest.approx(0.0, abs=0.01)
+    assert found.average_change == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_what_is_slower_on_the_average_by_no_more_than_is_allowed_passes() -> None:
+    assert judged(pairs_of(10, with_slow_turns), max_slowdown=0.4).verdict is Verdict.PASS
+
+
+def test_turns_that_are_slow_on_both_sides_are_no_reason_to_doubt() -> None:
+    assert judged(pairs_of(10, with_slow_turns, baseline=with_slow_turns)).verdict is Verdict.PASS
+
+
+def test_an_average_is_that_of_all_time_and_of_all_samples() -> None:
+    slow = process([STEP_NS] * 11 + [13 * STEP_NS])
+    pair = Pair(hash_seed=0, baseline=process(STEP_NS), candidate=slow)
+    assert average_ratios([pair], Metric.LATENCY) == [pytest.approx(math.log(2))]
+    assert average_ratios([pair], Metric.THROUGHPUT) == [pytest.approx(math.log(2))]
+    assert average_ratios([pair], Metric.PEAK_MEMORY) == []
 
 
 def test_a_control_that_differs_voids_the_verdict() -> None:
@@ -200,6 +231,32 @@ def test_a_suite_has_one_chance_of_a_false_alarm_and_not_one_for_each() -> None:
     # Ten pairs that all agree have a chance of 1 in 1,024: enough for one benchmark, not for three.
     assert suite(1.1, look=0)[0].verdict is Verdict.FAIL
     assert [judgement.verdict for judgement in suite(1.1, 1.1, 1.1, look=0)] == [Verdict.INCONCLUSIVE] * 3
+
+
+def test_a_suite_has_one_control_and_not_one_for_each() -> None:
+    # A control of ten pairs that all agree has a chance of 2 in 1,024: too likely among three benchmarks.
+    every = [pairs_of(10, noisy(1.0), control=noisy(1.02), seed=seed) for seed in range(3)]
+
+    def verdicts(suite: list[list[Pair]]) -> set[Verdict | None]:
+        found = judge_suite(
+            [candidate_ratios(pairs, Metric.LATENCY) for pairs in suite],
+            [control_ratios(pairs, Metric.LATENCY) for pairs in suite],
+            [None] * len(suite),
+            max_slowdown=0.0,
+            look=LOOKS[0],
+            is_last=True,
+        )
+        return {judgement.verdict for judgement in found}
+
+    assert verdicts(every[:1]) == {Verdict.INCONCLUSIVE}
+    assert verdicts(every) == {Verdict.PASS}
+
+
+def test_counts_pass_only_by_more_than_the_control_varies() -> None:
+    ratios = [[math.log(times)] for times in (0.99, 1.0, 1.02, 1.0, 0.99)]
+    assert judge_counts(ratios, [[0.0]] * 5, max_slowdown=0.0).verdict is Verdict.PASS
+    varying = [[math.log(0.985)], [math.log(1.015)], [0.0], [0.0], [0.0]]
+    assert judge_counts(ratios, varying, max_slowdown=0.0).verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_verdict_that_was_given_stands() -> None:

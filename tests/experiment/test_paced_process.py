@@ -3,8 +3,11 @@
 import os
 import random
 import select
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pyrometer.experiment.errors import ProgramFailedError
@@ -120,6 +123,46 @@ def has_ended(process: int, *, within_s: float) -> bool:
     return bool(select.select([process], [], [], within_s)[0])
 
 
+_WITH_A_CHILD = """
+import os, sys, time
+from pyrometer.capture import pacing
+
+if os.fork() == 0:
+    while True:
+        time.sleep(60)
+while True:
+    pacing.active.steps_ended()
+"""
+
+_MEASURING = """
+import sys, time
+from pathlib import Path
+from pyrometer.experiment.paced_process import Side, Surroundings, running
+
+folder = Path(sys.argv[1])
+side = Side(name="it", arguments=(str(folder / "program.py"),), folder=folder, program_folder=folder)
+with running({"one": side}, Surroundings(hash_seed=7, threads=1), folder) as processes:
+    processes["one"].first_turn()
+    processes["one"].stop()
+    print(processes["one"]._process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what it started is found in /proc")
+def test_what_was_halted_does_not_outlive_whoever_halted_it(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_WITH_A_CHILD)
+    command = [sys.executable, "-c", _MEASURING, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as measuring:
+        assert measuring.stdout is not None
+        group = int(measuring.stdout.readline())
+        halted = [psutil.Process(group), *psutil.Process(group).children()]
+        assert len(halted) == 2
+        measuring.kill()
+    _, alive = psutil.wait_procs(halted, timeout=60)
+    assert alive == []
+
+
 def test_threads_and_hash_seed_are_those_of_the_pair(tmp_path: Path) -> None:
     text = (
         "import os\nprint(os.environ['OMP_NUM_THREADS'], os.environ['PYTHONHASHSEED'], flush=True)\n" + _LOOP
@@ -156,6 +199,22 @@ def test_a_pair_has_a_round_of_each_side_and_a_control(tmp_path: Path) -> None:
         assert {node.path[-1]: node.calls for node in process.nodes} == {"work": 1, "part": 3}
     assert all(node.change_ns == 0 for node in measured.pair.baseline.nodes)
     assert set(measured.runs) == {"baseline", "candidate", "control"}
+
+
+def test_before_a_turn_there_are_now_so_many_steps_and_now_one_more(tmp_path: Path) -> None:
+    """What is done in every third step would fall into the same one of three always."""
+    one = side(tmp_path, _LOOP, "1000")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    made = plan(rounds=40)
+    measure_pair(
+        {"baseline": one, "candidate": one}, made, _SURROUNDINGS, scratch=kept, chooser=random.Random(1)
+    )
+    steps = {int(file.read_text().split()[-1]) for file in kept.rglob("output.txt")}
+    fewest = 1 + sum(made.warmup_turns) + made.rounds * (made.lead_steps + made.turn_steps)
+    # Alike on both sides; of forty rounds about half have one more.
+    assert len(steps) == 1
+    assert fewest + 10 < steps.pop() < fewest + 30
 
 
 def test_a_side_that_ends_too_soon_is_an_error(tmp_path: Path) -> None:
