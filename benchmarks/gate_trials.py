@@ -15,8 +15,7 @@ from gate_load import FAST_S, SLOW_S
 from gate_measuring import HERE, Outcome, Trial, measured_change, plan_for, side
 
 from pyrometer.experiment.paced_process import Side
-from pyrometer.experiment.planning import LEAD_SPREAD
-from pyrometer.record.trials import Plan
+from pyrometer.record.trials import LEAD_SPREAD, Plan
 
 LIGHT, TORCH = "gate_light_program.py", "gate_torch_program.py"
 EXTRA_PERCENT = (2.0, 3.0, 5.0, 10.0)

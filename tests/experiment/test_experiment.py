@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -260,6 +261,35 @@ class TestImports:
 
     def test_its_own_code_is_what_it_should_run(self, sides: Sides, tmp_path: Path) -> None:
         self.imported(sides, tmp_path, "baseline", tmp_path / "main" / "work.py")
+        assert len(experiment(tmp_path, in_tree=True).measure(1)) == 1
+
+    @pytest.mark.parametrize(("whose", "other"), [("candidate", "main"), ("baseline", "working tree")])
+    def test_a_compiled_module_that_one_side_does_without_is_refused(
+        self, sides: Sides, tmp_path: Path, whose: str, other: str
+    ) -> None:
+        """Built in place it is in no checkout, and the program makes do with something slower."""
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        own = sides.farewells[whose].imported
+        tree = Path(own["work"]).parent
+        built = str(tree / f"_core{EXTENSION_SUFFIXES[0]}")
+        sides.farewells = {**sides.farewells, whose: Farewell(imported={**own, "_core": built})}
+        with pytest.raises(
+            RefusedError, match=f"compiled module _core .*, and {other} did without"
+        ) as refusal:
+            experiment(tmp_path, in_tree=True).measure(1)
+        assert f"--link _core{EXTENSION_SUFFIXES[0]}" in str(refusal.value)
+
+    def test_a_compiled_module_that_both_have_is_fine(self, sides: Sides, tmp_path: Path) -> None:
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        sides.farewells = {
+            name: Farewell(
+                imported={
+                    **one.imported,
+                    "_core": str(Path(one.imported["work"]).with_name(f"_core{EXTENSION_SUFFIXES[0]}")),
+                }
+            )
+            for name, one in sides.farewells.items()
+        }
         assert len(experiment(tmp_path, in_tree=True).measure(1)) == 1
 
     def test_two_commands_may_run_any_code(self, sides: Sides, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_untracked_inputs_are_linked_where_asked(repository: Path) -> None:
     here = working_tree(repository / "jobs")
     with checked_out(here, commit_of(repository, "main"), name="main", links=["data"]) as tree:
         assert (tree.folder / "data" / "points.csv").read_text() == "1,2\n"
+        assert tree.linked == {repository / "jobs" / "data"}
     assert (repository / "jobs" / "data" / "points.csv").exists()
 
 
@@ -107,6 +108,37 @@ def test_both_sides_run_the_same_words(repository: Path) -> None:
         assert before.side.arguments == after.side.arguments == ("train.py", "--fast")
         assert before.side.folder == tree.folder
         assert before.side.program_folder == tree.folder.resolve()
+
+
+def test_arguments_that_are_whole_paths_lead_into_the_sides_own_tree(repository: Path) -> None:
+    """A configuration that was changed with the code would be read by both sides otherwise."""
+    (repository / "conf.toml").touch()
+    git(repository, "add", "conf.toml")
+    git(repository, "commit", "--quiet", "--message", "two")
+    (repository / "data.csv").touch()
+    here = working_tree(repository)
+    words = (
+        "--config",
+        f"{repository}/conf.toml",
+        f"--again={repository}/conf.toml",
+        f"{repository}/data.csv",
+    )
+    command = Command(script="jobs/train.py", module=None, arguments=words)
+    with checked_out(here, commit_of(repository, "main"), name="main") as tree:
+        before, after = (
+            contender_in(tree, command, here=here).side,
+            contender_in(here, command, here=here).side,
+        )
+        assert after.arguments[1:] == words
+        # Data that git does not know is one and the same.
+        assert before.arguments[1:] == (
+            "--config",
+            f"{tree.root}/conf.toml",
+            f"--again={tree.root}/conf.toml",
+            f"{repository}/data.csv",
+        )
+        # They are the same program with the same arguments all the same.
+        assert before.program == after.program
 
 
 def test_absolute_entries_of_pythonpath_lead_into_the_sides_own_tree(

@@ -22,7 +22,7 @@ from pyrometer.analysis.gate import (
     judge_suite,
 )
 from pyrometer.analysis.gated import GatedLane
-from pyrometer.analysis.trials import Metric, candidate_ratios, control_ratios
+from pyrometer.analysis.trials import Metric, average_ratios, candidate_ratios, control_ratios
 from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns, Trials
 from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
 from tests.report.sample_runs import HOSTILE_NAMES
@@ -74,7 +74,10 @@ def judged_lane(
     judgement: Judgement
     if metric.is_timed:
         look = next(look for look in LOOKS if look.pairs >= len(pairs))
-        judgement = judge(ratios, control, max_slowdown=max_slowdown, look=look, is_last=True)
+        averages = average_ratios(pairs, metric)
+        judgement = judge(
+            ratios, control, averages=averages, max_slowdown=max_slowdown, look=look, is_last=True
+        )
     else:
         needed = INSTRUCTION_PAIRS if metric is Metric.INSTRUCTIONS else COUNTED_PAIRS
         judgement = judge_counts(ratios, control, max_slowdown=max_slowdown, needed=needed)
@@ -157,6 +160,17 @@ GATES: dict[str, Callable[[], list[GatedLane]]] = {
     ],
     "inconclusive-control": lambda: [
         judged_lane(pairs_of(10, net(slower_ns=80_000), baseline=net(), control=net(slower_ns=40_000)))
+    ],
+    "inconclusive-uneven": lambda: [
+        judged_lane(
+            pairs_of(10, lambda _: process([STEP_NS] * 10 + [6 * STEP_NS] * 2), baseline=lambda _: process())
+        )
+    ],
+    "pass-other-samples": lambda: [
+        judged_lane(
+            pairs_of(10, lambda _: process(STEP_NS, samples=64), baseline=lambda _: process(STEP_NS)),
+            metric=Metric.THROUGHPUT,
+        )
     ],
     "fail-counts": lambda: [
         judged_lane(counted([1_050, 1_051, 1_049], field="instructions"), metric=Metric.INSTRUCTIONS),

@@ -1,5 +1,6 @@
 """What a gate found, lane by lane, before any words."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -63,6 +64,11 @@ class GatedLane:
     def changed(self) -> tuple[PartChange, ...]:
         """The places that changed for sure, the most telling first."""
         return tuple(row for _, row in changed_rows(self.tables))
+
+
+def least_pairs(alpha: float) -> int:
+    """With fewer, not even pairs that all agree are unlikely enough."""
+    return math.ceil(-math.log2(alpha))
 
 
 def overall(lanes: Sequence[GatedLane]) -> Verdict:

@@ -15,7 +15,7 @@ import typer
 
 from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.gate import LOOKS, Verdict
-from pyrometer.analysis.gated import GatedLane, overall
+from pyrometer.analysis.gated import GatedLane, least_pairs, overall
 from pyrometer.analysis.identity import (
     RULES,
     Identity,
@@ -48,6 +48,7 @@ from pyrometer.report.gate_report import render_gate_markdown, render_gate_termi
 from pyrometer.report.safe_text import for_markdown
 from pyrometer.store.baseline_files import baseline_names, load_saved_runs
 from pyrometer.store.run_files import current_folder
+from pyrometer.units import format_count
 
 OF_BENCHMARKS = frozenset({OUTPUT, BENCHMARK, "inputs"})
 """What may be allowed to differ between two versions of a benchmark."""
@@ -226,10 +227,11 @@ def _measure(
 
 
 def _warn_of_few_pairs(pairs: int) -> None:
-    if pairs < LOOKS[0].pairs:
+    least = least_pairs(LOOKS[0].alpha)
+    if pairs < least:
         print(
-            f"pyrometer: {pairs} of the {LOOKS[0].pairs} pairs that the first look at a time needs: it will "
-            "be INCONCLUSIVE",
+            f"pyrometer: a time cannot be told from {format_count(pairs, 'pair')}, it takes {least} or more: "
+            "this will be INCONCLUSIVE",
             file=sys.stderr,
         )
 

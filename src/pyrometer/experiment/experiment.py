@@ -21,7 +21,12 @@ from pyrometer.analysis.identity import (
 )
 from pyrometer.experiment.counted import counting_instructions
 from pyrometer.experiment.errors import NotHaltedError, RefusedError
-from pyrometer.experiment.imported import find_foreign_modules, python_files, source_root_of
+from pyrometer.experiment.imported import (
+    find_foreign_modules,
+    find_missing_extensions,
+    python_files,
+    source_root_of,
+)
 from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
@@ -166,6 +171,7 @@ class Experiment:
             tree = self._contenders[BASELINE if name == CONTROL else name].tree
             if tree is not None:
                 self._check_imports(name, tree, farewell.imported)
+        self._check_extensions(measured)
         if self._identities:
             return
         if not {BASELINE, CANDIDATE} <= measured.runs.keys():
@@ -179,7 +185,11 @@ class Experiment:
         if tree.root not in self._files:
             self._files[tree.root] = python_files(tree.root)
         foreign = find_foreign_modules(
-            imported, own=tree.root, other=(other or tree).root, files=self._files[tree.root]
+            imported,
+            own=tree.root,
+            other=(other or tree).root,
+            files=self._files[tree.root],
+            linked=tree.linked,
         )
         if foreign:
             module, file = foreign[0]
@@ -189,6 +199,24 @@ class Experiment:
                 "Where the project is installed, put its own folder first on the path of both sides: "
                 f"PYTHONPATH={self._way_out(module, tree)} pyrometer …"
             )
+
+    def _check_extensions(self, measured: Measured) -> None:
+        imported = {
+            name: measured.farewells[name].imported for name in self._contenders if name in measured.farewells
+        }
+        for name, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
+            tree, its = self._contenders[name].tree, self._contenders[other].side.name
+            if tree is None or len(imported) < len(self._contenders):
+                continue
+            missing = find_missing_extensions(imported[name], imported[other], own=tree.root)
+            if missing:
+                module, file = missing[0]
+                raise RefusedError(
+                    f"REFUSED: {tree.name} imported the compiled module {module} ({file}), and {its} did "
+                    "without it: what is built in place is not in a checkout. If its sources are the same, "
+                    f"use it on both sides: --link {os.path.relpath(file, tree.folder)}; else install the "
+                    "project into an environment of its own for each version, and compare --measure those"
+                )
 
     def _way_out(self, module: str, tree: Tree) -> str:
         """Where the tree has the module, from the folder that programs are run in."""

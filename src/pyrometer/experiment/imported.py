@@ -4,6 +4,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Collection, Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 
 _NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "build", "dist"})
@@ -25,23 +26,46 @@ def python_files(root: Path) -> frozenset[str]:
 
 
 def find_foreign_modules(
-    imported: Mapping[str, str], *, own: Path, other: Path, files: Collection[str]
+    imported: Mapping[str, str],
+    *,
+    own: Path,
+    other: Path,
+    files: Collection[str],
+    linked: Collection[Path] = (),
 ) -> list[tuple[str, str]]:
     """(module, file) of each of the project's modules that a side took from elsewhere than its own tree.
 
     Such are modules out of the ``other`` side's tree, and modules that its own tree has as well, among
-    its ``files``.
+    its ``files``. What is ``linked`` is meant to be the same on both sides.
     """
     own, other = own.resolve(), other.resolve()
     roots = _source_roots(files)
     foreign = []
     for name, file in sorted(imported.items()):
         path = Path(file)
-        if _is_project_code(path, own):
+        if _is_project_code(path, own) or any(path.is_relative_to(one) for one in linked):
             continue
         if (own != other and _is_project_code(path, other)) or _stands_in(name, path, files, roots):
             foreign.append((name, file))
     return foreign
+
+
+def find_missing_extensions(
+    imported: Mapping[str, str], other: Mapping[str, str], *, own: Path
+) -> list[tuple[str, str]]:
+    """(module, file) of each compiled module out of a side's own tree that the ``other`` side has not at all.
+
+    Where it is built in place, git does not know it, and a checkout is without: a program that makes do
+    without it would then be compared with another program.
+    """
+    own = own.resolve()
+    return [
+        (name, file)
+        for name, file in sorted(imported.items())
+        if name not in other
+        and file.endswith(tuple(EXTENSION_SUFFIXES))
+        and _is_project_code(Path(file), own)
+    ]
 
 
 def _is_project_code(path: Path, root: Path) -> bool:

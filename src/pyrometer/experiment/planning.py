@@ -10,7 +10,7 @@ import msgspec
 
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import PacedProcess
-from pyrometer.record.trials import Plan
+from pyrometer.record.trials import LEAD_SPREAD, Plan
 from pyrometer.record.turns import Turn
 from pyrometer.store.run_files import read_run
 
@@ -24,13 +24,6 @@ BLOCK_ROUNDS = 6
 PAIR_NS = 6_000_000_000
 """With long steps a pair has fewer rounds, so that a side's take no longer; at least ``LEAST_ROUNDS``."""
 LEAST_ROUNDS = 3
-
-LEAD_SPREAD = 1
-"""So many more steps than planned may come before a turn, drawn anew for each round and alike for all sides.
-
-With always the same number, what a program does in every fifth step, say, could fall into those that are
-not timed in all rounds of all pairs.
-"""
 
 WARM_STEPS = 3
 WARM_NS = 200_000_000

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyrometer.errors import UsageError
@@ -49,7 +49,9 @@ def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None =
         program_folder=program_folder,
         variables=turned_path(tree, here),
     )
-    return Contender(side=side, tree=tree)
+    turned = (*arguments, *(turned_argument(argument, tree, here) for argument in command.arguments))
+    # Called as the user typed it: it is the same program with the same arguments on both sides.
+    return Contender(side=replace(side, arguments=turned, shown=side.program), tree=tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,19 @@ def script_in(tree: Tree, script: str, here: Tree) -> Script:
         where = "" if tree is here else f" in {tree.name}"
         raise UsageError(f"there is no script {script!r}{where}")
     return Script(file=file, relative=relative)
+
+
+def turned_argument(argument: str, tree: Tree, here: Tree) -> str:
+    """An absolute path to a file of the working tree, also behind ``--option=``, as this tree's own file.
+
+    Only to what this tree has as well: data that git does not know stays where it is.
+    """
+    value = argument.rpartition("=")[2]
+    path = Path(value)
+    if tree.root == here.root or not path.is_absolute() or not path.is_relative_to(here.root):
+        return argument
+    own = tree.root / path.relative_to(here.root)
+    return argument.removesuffix(value) + str(own) if own.is_file() else argument
 
 
 def turned_path(tree: Tree, here: Tree) -> dict[str, str]:

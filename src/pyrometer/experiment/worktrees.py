@@ -23,6 +23,8 @@ class Tree:
     """Where in it programs are run: as far down as the user stands in the working tree."""
     commit: str | None
     is_dirty: bool
+    linked: frozenset[Path] = frozenset()
+    """What of the working tree it has by links, as the user asked."""
 
 
 def working_tree(folder: Path) -> Tree:
@@ -101,12 +103,12 @@ def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequenc
     folder = root / here.folder.relative_to(here.root)
     if not folder.is_dir():
         raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
-    for link in links:
-        _link(here, root, link)
-    return Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False)
+    linked = frozenset(_link(here, root, link) for link in links)
+    return Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False, linked=linked)
 
 
-def _link(here: Tree, root: Path, link: str) -> None:
+def _link(here: Tree, root: Path, link: str) -> Path:
+    """Link it into the other tree; what it is really."""
     source = Path(os.path.normpath(here.folder / link))
     if not source.exists():
         raise UsageError(f"there is no {link!r} to link into the other revision's folder")
@@ -117,6 +119,7 @@ def _link(here: Tree, root: Path, link: str) -> None:
         raise UsageError(f"{link!r} is tracked by git: the other revision has its own")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.symlink_to(source)
+    return source.resolve()
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -9,6 +9,12 @@ from pyrometer.record.values import Count, Nanoseconds, Value
 TRIALS_FORMAT: Literal["pyrometer-trials"] = "pyrometer-trials"
 TRIALS_VERSION: Literal[1] = 1
 
+LEAD_SPREAD = 1
+"""So many more steps than planned may come before a turn, drawn anew for each round and alike for all sides.
+
+With always the same number, what a program does in every fifth step, say, could fall into those that are
+not timed in all rounds of all pairs.
+"""
 MAX_PAIRS = 1_000
 MAX_KEPT_NODES = 300
 """Of a pair, the same on all sides: those that take most on any of them."""
@@ -76,7 +82,7 @@ class Plan(Value, frozen=True, kw_only=True):
     is_warm: bool
     """Whether the last two windows of five of those agreed within 2 %."""
     lead_steps: Count
-    """At the start of each turn, not timed."""
+    """At the start of each turn, not timed; where there are any, now and then ``LEAD_SPREAD`` more."""
     turn_steps: Count
     rounds: Count
     in_blocks: bool

@@ -85,6 +85,7 @@ def _sentences(lanes: Sequence[GatedLane]) -> Iterator[str]:
     for lane in lanes:
         yield f"{lane.verdict.value}: {words.describe_verdict(lane)}"
         whose = f"{words.lane_name(lane)}: " if len(lanes) > 1 else ""
+        yield from (f"{whose}{remark}" for remark in words.describe_samples(lane))
         yield from (f"{whose}{place}" for place in words.describe_places(lane))
     yield from _one_sided(lanes)
 

@@ -16,7 +16,7 @@ from pyrometer.analysis.gate import (
     Reason,
 )
 from pyrometer.analysis.gate import Verdict as GateVerdict
-from pyrometer.analysis.gated import GatedLane, overall
+from pyrometer.analysis.gated import GatedLane, least_pairs, overall
 from pyrometer.analysis.measured import have_equal_samples
 from pyrometer.analysis.trials import (
     Metric,
@@ -27,7 +27,7 @@ from pyrometer.analysis.trials import (
     processes_of,
     tell_samples,
 )
-from pyrometer.record.trials import Plan, Trials, TrialSide
+from pyrometer.record.trials import LEAD_SPREAD, Plan, Trials, TrialSide
 from pyrometer.report import comparison_words
 from pyrometer.report.cells import UNKNOWN_CELL
 from pyrometer.report.safe_text import shorten_middle, visible
@@ -120,6 +120,22 @@ def describe_verdict(lane: GatedLane) -> str:
             return f"{lane_name(lane)}: not measured; {describe_what_is_missing(lane)}"
 
 
+def describe_samples(lane: GatedLane) -> Iterator[str]:
+    """That steps of both sides work on other numbers of samples, where the time of a sample is judged."""
+    pairs = lane.trials.pairs
+    if lane.metric is not Metric.THROUGHPUT or loses_samples(pairs) or have_equal_samples(pairs):
+        return
+    before, after = (
+        sum(turn.samples or 0 for one in sides for turn in one.rounds)
+        / sum(turn.steps for one in sides for turn in one.rounds)
+        for sides in ([pair.baseline for pair in pairs], [pair.candidate for pair in pairs])
+    )
+    yield (
+        f"a step works on {after:,.4g} samples now, and on {before:,.4g} before. If that is not meant, "
+        "something else is taken for the batch than before: --metric latency judges the time of a step."
+    )
+
+
 def _describe_doubt(lane: GatedLane) -> str:
     """Why there is neither FAIL nor PASS."""
     judgement, allowed = lane.judgement, lane.max_slowdown
@@ -129,7 +145,7 @@ def _describe_doubt(lane: GatedLane) -> str:
         control = [abs(math.expm1(one)) for group in _control(lane) for one in group]
         beside = f"; the control varies by up to {_percent(max(control))}" if control else ""
         return f"not sure enough for FAIL, nor for PASS{beside}."
-    least = _least_pairs(judgement.fail_alpha or judgement.alpha)
+    least = least_pairs(judgement.fail_alpha or judgement.alpha)
     if judgement.pairs < least:
         return f"so few can tell nothing, whatever they show; it takes {least} or more."
     smallest = judgement.smallest_seen
@@ -142,11 +158,6 @@ def _describe_doubt(lane: GatedLane) -> str:
 
 def _control(lane: GatedLane) -> Ratios:
     return control_ratios(lane.trials.pairs, lane.metric)
-
-
-def _least_pairs(alpha: float) -> int:
-    """With fewer, not even pairs that all agree are unlikely enough."""
-    return math.ceil(-math.log2(alpha))
 
 
 def _why_void(lane: GatedLane) -> str:
@@ -189,8 +200,9 @@ def describe_rule(lane: GatedLane) -> str:
     return (
         f"FAIL: slower by at most {_percent(lane.max_slowdown)} is ruled out, and the estimate is at least "
         f"{_percent(lane.max_slowdown + LEAST_EFFECT)}. PASS: slower by "
-        f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}. By a sign-flip test over "
-        f"pairs of processes; looks after 10, 20 and 40 pairs.{shared}"
+        f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}, and all turns together are not "
+        "slower by that for sure. By a sign-flip test over pairs of processes; looks after 10, 20 and 40 "
+        f"pairs.{shared}"
     )
 
 
@@ -248,17 +260,14 @@ def describe_plan(trials: Trials) -> Iterator[str]:
 def _steps(plan: Plan) -> str:
     steps = format_count(plan.turn_steps, "step")
     calls = f" of {format_count(plan.calls_per_step, 'call')}" if plan.unit == "call" else ""
-    lead = (
-        f" after {plan.lead_steps} that count{'s' if plan.lead_steps == 1 else ''} for nothing"
-        if plan.lead_steps
-        else ""
-    )
+    most = plan.lead_steps + LEAD_SPREAD
+    lead = f" after {plan.lead_steps} or {most} that count for nothing" if plan.lead_steps else ""
     return f"{steps}{calls}{lead}, about {format_duration(plan.step_ns * plan.turn_steps)}"
 
 
 def describe_look(trials: Trials, look: Look) -> str:
     """By which rule a measured comparison was judged."""
-    least = _least_pairs(look.alpha)
+    least = least_pairs(look.alpha)
     few = f" So few pairs can tell nothing: it takes {least} or more." if len(trials.pairs) < least else ""
     by_samples = ""
     if default_metric(trials.pairs) is Metric.THROUGHPUT and not have_equal_samples(trials.pairs):
