@@ -200,8 +200,8 @@ def describe_rule(lane: GatedLane) -> str:
     return (
         f"FAIL: slower by at most {_percent(lane.max_slowdown)} is ruled out, and the estimate is at least "
         f"{_percent(lane.max_slowdown + LEAST_EFFECT)}. PASS: slower by "
-        f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}, and all turns together are not "
-        "slower by that for sure. By a sign-flip test over pairs of processes; looks after 10, 20 and 40 "
+        f"{_percent(lane.max_slowdown + MARGIN)} or more is ruled out{chance}, and all turns together are "
+        "not slower by that for sure. By a sign-flip test over pairs of processes; looks after 10, 20 and 40 "
         f"pairs.{shared}"
     )
 
