@@ -82,6 +82,20 @@ def test_what_is_slower_in_some_turns_only_does_not_pass() -> None:
     assert found.average_change == pytest.approx(1 / 3, abs=0.02)
 
 
+def test_what_is_slower_in_all_turns_is_not_called_uneven_where_it_is_not_sure_enough() -> None:
+    every = [pairs_of(10, noisy(1.5), seed=seed) for seed in range(3)]
+    found = judge_suite(
+        [candidate_ratios(pairs, Metric.LATENCY) for pairs in every],
+        [control_ratios(pairs, Metric.LATENCY) for pairs in every],
+        [None] * 3,
+        averages=[average_ratios(pairs, Metric.LATENCY) for pairs in every],
+        max_slowdown=0.0,
+        look=LOOKS[0],
+        is_last=True,
+    )
+    assert {judgement.reason for judgement in found} == {Reason.UNDECIDED}
+
+
 def test_what_is_slower_on_the_average_by_no_more_than_is_allowed_passes() -> None:
     assert judged(pairs_of(10, with_slow_turns), max_slowdown=0.4).verdict is Verdict.PASS
 

@@ -203,7 +203,7 @@ def _decide(
         return Verdict.INCONCLUSIVE, Reason.CONTROL
     if is_slower:
         return Verdict.FAIL, Reason.SLOWER
-    if is_uneven and (is_within or is_last):
+    if is_within and is_uneven:
         return Verdict.INCONCLUSIVE, Reason.UNEVEN
     if is_within:
         return Verdict.PASS, Reason.WITHIN
