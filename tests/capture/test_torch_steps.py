@@ -190,6 +190,55 @@ def test_a_loop_without_a_loader_steps_with_its_optimizer() -> None:
     assert (group.kind, group.steps, group.samples) == ("training", 5, 40)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_second_pass_over_a_batch_is_no_second_batch(gradients: bool) -> None:
+    """For an accuracy, after the optimizer's step: slower, and not twice as many samples."""
+    loop = Loop()
+    for _ in range(5):
+        loop.forward(samples=8)
+        loop.backward()
+        loop.optimize()
+        loop.forward(samples=8, gradients=gradients)
+    group = max(loop.end(), key=lambda group: group.steps)
+    assert (group.kind, group.steps, group.samples) == ("training", 5, 40)
+
+
+def test_a_pass_between_backward_and_optimizer_is_no_second_batch() -> None:
+    loop = Loop()
+    for _ in range(5):
+        loop.forward(samples=8)
+        loop.backward()
+        loop.forward(samples=8)
+        loop.optimize()
+    (group,) = loop.end()
+    assert (group.steps, group.samples) == (5, 40)
+
+
+def test_accumulated_batches_are_all_counted() -> None:
+    loop = Loop()
+    for _ in range(5):
+        for _ in range(3):
+            loop.forward(samples=8)
+            loop.backward()
+        loop.optimize()
+    (group,) = loop.end()
+    assert (group.steps, group.samples) == (5, 120)
+
+
+def test_samples_of_a_generator_are_what_it_was_given() -> None:
+    loop = Loop()
+    for _ in range(5):
+        loop.forward("generator", samples=8)
+        loop.forward("critic", samples=8)
+        loop.forward("critic", samples=8)
+        loop.backward()
+        loop.optimize("critic")
+        loop.forward("critic", samples=8)
+        loop.backward()
+        loop.optimize("generator")
+    assert {(group.steps, group.samples) for group in loop.end()} == {(5, 40)}
+
+
 def test_a_closure_asks_many_times_for_the_same_samples() -> None:
     loop = Loop()
     for _ in range(2):

@@ -40,6 +40,11 @@ class Stretch:
     samples: int | None = None
     unknown_samples = False
     tokens: int | None = None
+    called_with: tuple[int | None, int | None] | None = None
+    """Samples and tokens that the first root call got since the last backward pass."""
+    called_samples: int | None = None
+    """Of all root calls since: those of a step that has no backward pass."""
+    called_tokens: int | None = None
     worker_ns: int | None = None
     optimizers: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
@@ -50,6 +55,37 @@ class Stretch:
     kind = ""
     label = ""
     """Of the step it has become."""
+
+    def root_called(self, samples: int | None, tokens: int | None) -> None:
+        """The first root module gets so many; whether they are new ones, a backward pass tells."""
+        if self.called_with is None:
+            self.called_with = samples, tokens
+        self.called_samples = _more(self.called_samples, samples)
+        self.called_tokens = _more(self.called_tokens, tokens)
+
+    def backward_passed(self) -> None:
+        """What was learned from are the samples of the first call before it.
+
+        Another call is for the same ones: for an accuracy, say, or for another loss.
+        """
+        self.backward_passes += 1
+        if self.called_with is not None:
+            samples, tokens = self.called_with
+            self.samples = _more(self.samples, samples)
+            self.tokens = _more(self.tokens, tokens)
+            self.called_with = self.called_samples = self.called_tokens = None
+
+    def settle_samples(self) -> None:
+        """The step is over: where nothing was learned, the samples are those of all calls."""
+        if self.samples is None:
+            self.samples = self.called_samples
+        if self.tokens is None:
+            self.tokens = self.called_tokens
+
+    def forget_samples(self) -> None:
+        """They are not the step's."""
+        self.samples = self.tokens = None
+        self.called_with = self.called_samples = self.called_tokens = None
 
     def end(self, taken: Taken) -> None:
         """The stretch ends here."""
@@ -77,11 +113,10 @@ class Stretch:
         self.ended_ns = later.ended_ns
         if bool(self.batches) is not bool(later.batches):
             # What a loader gave goes before what root modules were seen to get.
-            other = later if self.batches else self
-            other.samples = other.tokens = None
+            (later if self.batches else self).forget_samples()
         elif not self.batches and self.roots[:1] != later.roots[:1] and self.roots:
             # What the first root module gave to another is no new sample.
-            later.samples = later.tokens = None
+            later.forget_samples()
         self.add_figures([later.taken])
         self.add_counts(later)
         self.optimizers += tuple(name for name in later.optimizers if name not in self.optimizers)
@@ -107,14 +142,18 @@ class Stretch:
         self.forward_calls += other.forward_calls * times
         self.grad_forward_calls += other.grad_forward_calls * times
         self.backward_passes += other.backward_passes * times
-        if other.samples is not None:
-            self.samples = other.samples * times + (self.samples or 0)
+        self.samples = _more(self.samples, other.samples, times)
+        self.tokens = _more(self.tokens, other.tokens, times)
+        self.called_samples = _more(self.called_samples, other.called_samples, times)
+        self.called_tokens = _more(self.called_tokens, other.called_tokens, times)
+        self.worker_ns = _more(self.worker_ns, other.worker_ns, times)
         if other.unknown_samples:
             self.unknown_samples = True
-        if other.tokens is not None:
-            self.tokens = other.tokens * times + (self.tokens or 0)
-        if other.worker_ns is not None:
-            self.worker_ns = other.worker_ns * times + (self.worker_ns or 0)
+
+
+def _more(known: int | None, other: int | None, times: int = 1) -> int | None:
+    """The sum of what is known."""
+    return known if other is None else other * times + (known or 0)
 
 
 class StepGroups:

@@ -98,7 +98,7 @@ class StepFinder:
         now = self._now
         if now.batches == 0:
             # What the loader gives goes before what a root module was seen to get.
-            now.samples = now.tokens = None
+            now.forget_samples()
         now.batches += 1
         now.unknown_samples = now.unknown_samples or samples is None
         if samples is not None:
@@ -148,10 +148,7 @@ class StepFinder:
         if root not in now.roots:
             now.roots = (*now.roots, root)
         if now.batches == 0 and now.roots[0] == root and not (again and now.forward_calls > 1):
-            if samples is not None:
-                now.samples = samples + (now.samples or 0)
-            if tokens is not None:
-                now.tokens = tokens + (now.tokens or 0)
+            now.root_called(samples, tokens)
 
     def forward_ended(self, token: "Token | None") -> None:
         """The root call has returned; ``token`` says what it made, if it may be a text generator's."""
@@ -166,7 +163,7 @@ class StepFinder:
     def backward_ended(self) -> None:
         """A backward pass has returned."""
         self._begin()
-        self._now.backward_passes += 1
+        self._now.backward_passed()
         self._streaming = False
         self._trains = True
         if not self._has_optimizer and not self._marks_steps:
@@ -224,7 +221,7 @@ class StepFinder:
             self.fetch_begun()
         now = self._now
         if batches and not now.batches:
-            now.samples = now.tokens = None
+            now.forget_samples()
         now.batches += batches
         now.forward_calls += forward_calls
         now.grad_forward_calls += forward_calls
@@ -361,6 +358,7 @@ class StepFinder:
         step, *others = parts
         for other in others:
             step.absorb(other)
+        step.settle_samples()
         label = name if name is not None else _label(step.optimizers or step.roots)
         step.kind, step.label = kind, label
         if kind == "generation" and step.token is not None:
