@@ -134,6 +134,34 @@ def test_a_folder_of_different_things_is_refused_by_name(
     assert "--big" in told
 
 
+def test_copies_of_a_run_are_no_further_processes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for index, run in enumerate(many_runs(Net(), runs=4)):
+        write_run(known(run), folder / "before" / f"{index}.json")
+        write_run(known(run), folder / "before" / f"{index}-copied.json.gz")
+    assert run_command(["compare", "before", "b.json"]) == 2
+    told = capsys.readouterr().err
+    assert "a run of A (before) is given twice, as " in told
+    assert "before/0-copied.json.gz and " in told
+    assert told.endswith("before/0.json; name each run once\n")
+
+
+def test_a_run_is_not_compared_with_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["compare", "a.json", "a.json"]) == 2
+    assert "the same run is on both sides" in capsys.readouterr().err
+    write_run(read_run(folder / "a.json"), folder / "runs" / "1.json")
+    assert run_command(["compare", "runs", "a.json"]) == 2
+    assert "runs/1.json" in capsys.readouterr().err
+    assert run_command(["baseline", "save", "main", "a.json"]) == 0
+    capsys.readouterr()
+    assert run_command(["compare", "main", "a.json"]) == 2
+    assert "run 1 of main (train.py --epochs 3) and " in capsys.readouterr().err
+
+
+def test_runs_that_began_at_the_same_moment_are_two_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["compare", "a.json", "b.json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_baseline_is_compared_by_the_program_of_the_other_side(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,6 @@
 """From what the user named to the runs of both sides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +44,36 @@ def find_sides(
                 f"REFUSED: the runs of {letter} ({side.name}) are not of one thing: {which} differs from the "
                 f"first: {sentence}. Put them into a folder each"
             )
+    _check_each_is_another(sides)
     return sides[0], sides[1]
+
+
+def _check_each_is_another(sides: Sequence[RunsOfASide]) -> None:
+    """A copy of a run is no further process, and with itself a run cannot be compared."""
+    # Only what began at the same moment can be the same run: a thousand runs are not compared in pairs.
+    known: dict[str, list[tuple[int, int]]] = {}
+    for at, side in enumerate(sides):
+        for index, run in enumerate(side.runs):
+            places = known.setdefault(run.started_at, [])
+            for earlier, place in places:
+                if run == sides[earlier].runs[place]:
+                    raise UsageError(_given_twice(sides, (earlier, place), (at, index)))
+            places.append((at, index))
+
+
+def _given_twice(sides: Sequence[RunsOfASide], first: tuple[int, int], second: tuple[int, int]) -> str:
+    where = " and ".join(_place(sides[at], index) for at, index in (first, second))
+    if first[0] == second[0]:
+        letter, side = "AB"[first[0]], sides[first[0]]
+        return f"a run of {letter} ({side.name}) is given twice, as {where}; name each run once"
+    return (
+        f"the same run is on both sides, as {where}, and with itself it cannot be compared; name two runs, "
+        "one of before and one of after"
+    )
+
+
+def _place(side: RunsOfASide, index: int) -> str:
+    return str(side.paths[index]) if side.paths else f"run {index + 1} of {side.name}"
 
 
 def _look_up(name: str, folder: Path) -> RunsOfASide | _Saved:
