@@ -122,6 +122,23 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(
     assert notes.read_text() == "{}"
 
 
+def test_a_baseline_that_is_damaged_is_listed_with_its_problem_and_can_be_removed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(["baseline", "save", "main", "run.json"])
+    file = project / "benchmarks" / "main.json"
+    file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
+    capsys.readouterr()
+    assert run_command(["baseline", "list"]) == 0
+    assert "main.json cannot be read as a baseline" in " ".join(capsys.readouterr().out.split())
+    assert run_command(["baseline", "list", "--json"]) == 0
+    [listed] = json.loads(capsys.readouterr().out)
+    assert listed["name"] == "main"
+    assert "malformed" in listed["problem"]
+    assert run_command(["baseline", "remove", "main", "--yes"]) == 0
+    assert not file.exists()
+
+
 @pytest.mark.usefixtures("project")
 def test_a_program_that_failed_is_saved_where_that_is_wanted(project: Path) -> None:
     write_run(replace(known_run(), outcome=Outcome(status="signal", detail="SIGTERM")), project / "f.json")

@@ -87,3 +87,18 @@ def test_a_commit_is_a_whole_hash_that_there_is(saved: Path, commit: str) -> Non
     assert done.returncode in {2, 4}, (done.stdout, done.stderr)
     assert done.stdout == ""
     assert len(git(saved, "worktree", "list").splitlines()) == 1
+
+
+def test_a_baseline_that_is_damaged_is_never_taken_for_a_branch_of_that_name(saved: Path) -> None:
+    path = saved / "benchmarks" / "steady.json"
+    original = path.read_text()
+    path.write_text(f"<<<<<<< HEAD\n{original}")
+    git(saved, "branch", "steady")
+    try:
+        command = [sys.executable, "-m", "pyrometer", "gate", "--baseline", "steady", "--", "program.py"]
+        done = subprocess.run(command, cwd=saved, capture_output=True, text=True, check=False)
+    finally:
+        git(saved, "branch", "--delete", "--force", "steady")
+        path.write_text(original)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert "steady.json cannot be read as a baseline" in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -142,11 +143,44 @@ def test_where_nothing_was_saved_there_is_nothing(project: Path) -> None:
 def test_a_damaged_baseline_is_listed_with_what_is_wrong(project: Path) -> None:
     save(project, "good", training_run())
     save(project, "newer", training_run())
+    save(project, "odd", training_run())
     changed(project, "newer", {"version": 2})
-    [(_, good), (name, problem)] = saved_baselines(project)
+    changed(project, "odd", {"version": "one"})
+    [(_, good), (newer, problem), (odd, other_problem)] = saved_baselines(project)
     assert isinstance(good, SavedBaseline)
-    assert name == "newer"
+    assert (newer, odd) == ("newer", "odd")
     assert "its version is 2, and this Pyrometer knows 1" in str(problem)
+    assert "got `str`" in str(other_problem)
+
+
+def conflicting(text: str) -> str:
+    """As git leaves a file that both branches have saved anew."""
+    format_line = '  "format": "pyrometer-baseline",\n'
+    return text.replace(format_line, f"<<<<<<< HEAD\n{format_line}=======\n{format_line}>>>>>>> other\n")
+
+
+@pytest.mark.parametrize("damage", [conflicting, lambda text: text[:-20], lambda text: f"\xff{text}"])
+def test_a_baseline_that_is_no_json_any_more_stays_one_and_tells_its_problem(
+    project: Path, damage: Callable[[str], str]
+) -> None:
+    save(project, "main", training_run())
+    path = baseline_path("main", folder=project)
+    path.write_bytes(damage(path.read_text()).encode("latin-1"))
+    assert baseline_names(project) == ["main"]
+    [(name, problem)] = saved_baselines(project)
+    assert name == "main"
+    assert str(problem).startswith(f"{path} cannot be read as a baseline (")
+    with pytest.raises(UsageError, match="cannot be read as a baseline"):
+        load_saved_runs("main", folder=project)
+    assert remove_baseline("main", folder=project) == path
+
+
+def test_a_file_that_only_speaks_of_baselines_is_none(project: Path) -> None:
+    folder = project / "benchmarks"
+    folder.mkdir()
+    (folder / "list.json").write_text('[{"format": "pyrometer-baseline"}]')
+    (folder / "inner.json").write_text('{"example": {"format": "pyrometer-baseline"}}')
+    assert baseline_names(project) == []
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,18 @@ BASELINES_FOLDER_NAME = "benchmarks"
 
 _ENDING = ".json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SAYS_IT_IS_ONE = re.compile(rb'"format"\s*:\s*"' + BASELINE_FORMAT.encode() + b'"')
 
 
 class _NoBaselineError(Exception):
     """What is in the file is no baseline, and why."""
 
 
-class _Header(msgspec.Struct, frozen=True):
+class _Format(msgspec.Struct, frozen=True):
     format: str | None = None
+
+
+class _Header(_Format, frozen=True):
     version: int | None = None
 
 
@@ -103,7 +107,7 @@ def saved_baselines(folder: Path) -> Iterator[tuple[str, SavedBaseline | UsageEr
 
 
 def baseline_names(folder: Path) -> list[str]:
-    """The names of the project's baselines, in order."""
+    """The names of the project's baselines, in order; those too that are damaged and cannot be read."""
     place = project_folder(folder) / BASELINES_FOLDER_NAME
     try:
         files = sorted(place.glob(f"*{_ENDING}"))
@@ -134,10 +138,17 @@ def find_baseline(name: str, *, folder: Path) -> Path:
 
 
 def _says_it_is_a_baseline(path: Path) -> bool:
+    """Whether it is one, a damaged one too: what a merge left must not pass for a name that is free."""
     try:
-        return msgspec.json.decode(read_regular_file(path), type=_Header).format == BASELINE_FORMAT
-    except (OSError, RunFileError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        data = read_regular_file(path)
+    except (OSError, RunFileError):
         return False
+    try:
+        return msgspec.json.decode(data, type=_Format).format == BASELINE_FORMAT
+    except msgspec.ValidationError:
+        return False
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _SAYS_IT_IS_ONE.search(data) is not None
 
 
 def _no_such_name(name: str, folder: Path) -> UsageError:
@@ -249,4 +260,6 @@ def _runs_of(key: str, several: tuple[msgspec.Raw, ...]) -> tuple[Run, ...]:
 
 def _cannot_read(path: Path, error: _NoBaselineError | OSError | ValueError) -> UsageError:
     reason = str(error) if isinstance(error, _NoBaselineError) else reason_of(error)
-    return UsageError(f"{path} cannot be read as a baseline ({reason}); save it anew, or name another")
+    return UsageError(
+        f"{path} cannot be read as a baseline ({reason}); repair it, or remove it and save it anew"
+    )
