@@ -130,11 +130,13 @@ def test_a_baseline_that_is_damaged_is_listed_with_its_problem_and_can_be_remove
     file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
     capsys.readouterr()
     assert run_command(["baseline", "list"]) == 0
-    assert "main.json cannot be read as a baseline" in " ".join(capsys.readouterr().out.split())
+    listed = capsys.readouterr().out
+    assert "Cannot be read" in listed
+    assert "main.json" in "".join(listed.split())  # a long path is broken into lines
     assert run_command(["baseline", "list", "--json"]) == 0
-    [listed] = json.loads(capsys.readouterr().out)
-    assert listed["name"] == "main"
-    assert "malformed" in listed["problem"]
+    [one] = json.loads(capsys.readouterr().out)
+    assert one["name"] == "main"
+    assert "malformed" in one["problem"]
     assert run_command(["baseline", "remove", "main", "--yes"]) == 0
     assert not file.exists()
 
