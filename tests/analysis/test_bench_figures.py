@@ -45,6 +45,14 @@ def test_the_interval_is_as_wide_as_processes_differ() -> None:
     assert 99 <= figures.low_ns < 104 < figures.high_ns <= 110
 
 
+def test_an_interval_of_two_processes_is_wide_and_never_below_nothing() -> None:
+    figures = benchmark_figures(measured([process(*[60] * 12), process(*[120] * 12)]))
+    assert figures.low_ns is not None
+    assert figures.high_ns is not None
+    assert 0 < figures.low_ns <= 60
+    assert figures.high_ns > 120
+
+
 def test_of_a_single_process_no_interval_is_told() -> None:
     figures = benchmark_figures(measured([process(10, 11, 12)]))
     assert (figures.call_ns, figures.low_ns, figures.high_ns) == (11, None, None)

@@ -115,6 +115,7 @@ def test_more_memory_fails_and_the_same_passes(project: Path) -> None:
 def test_too_few_pairs_are_inconclusive_and_never_pass(project: Path) -> None:
     told = gate(project, "--baseline", "main", "--pairs", "2", "--", "program.py")
     assert told.returncode == 3, told.stderr
+    assert "it takes 9 or more: this will be INCONCLUSIVE" in told.stderr
     assert told.stdout.startswith("INCONCLUSIVE")
     failed = gate(project, "--baseline", "main", "--pairs", "1", "--inconclusive", "fail", "--", "program.py")
     assert failed.returncode == 1
@@ -126,8 +127,14 @@ def test_a_side_that_does_not_run_its_own_code_is_refused(project: Path) -> None
         f"import sys\nsys.path.insert(0, {str(project)!r})\nimport work\nwork.make(1)\n"
     )
     git(project, "commit", "--all", "--quiet", "--message", "two")
-    done = gate(project, "--baseline", "main", "--summary", "summary.md", "--", "program.py")
+    (project / "gate.json").write_text('{"format": "pyrometer-gate", "verdict": "PASS"}')
+    files = ("--summary", "summary.md", "-o", "gate.json")
+    done = gate(project, "--baseline", "main", *files, "--", "program.py")
     assert done.returncode == 4
+    # Nobody is to take an earlier verdict for this one's.
+    told = json.loads((project / "gate.json").read_text())
+    assert (told["verdict"], told["lanes"]) == ("REFUSED", [])
+    assert "work was imported from" in told["problem"]
     assert f"work was imported from {project / 'work.py'}" in done.stderr
     assert "PYTHONPATH" in done.stderr
     assert "REFUSED" in (project / "summary.md").read_text()
@@ -203,8 +210,15 @@ def test_a_benchmark_that_returns_something_else_is_refused_unless_allowed(proje
 
 def test_a_program_that_fails_has_a_code_of_its_own(project: Path) -> None:
     change(project, "print(", "raise SystemExit('no data') or (", "program.py")
-    done = gate(project, "--baseline", "main", "--pairs", "1", "--", "program.py")
+    files = ("--summary", "summary.md", "-o", "gate.json")
+    done = gate(project, "--baseline", "main", "--pairs", "1", *files, "--", "program.py")
     assert done.returncode == 5
+    told = json.loads((project / "gate.json").read_text())
+    assert told["verdict"] is None
+    assert "no data" in told["problem"]
+    summary = (project / "summary.md").read_text()
+    assert summary.startswith("# Pyrometer gate: the program failed\n")
+    assert "\n    no data\n" in summary
     assert "working tree" in done.stderr
     assert "no data" in done.stderr
     assert "Traceback" not in done.stderr
@@ -218,7 +232,8 @@ def test_a_program_that_fails_has_a_code_of_its_own(project: Path) -> None:
         (["--baseline", "main", "--max-slowdown", "3", "--", "program.py"], "3%"),
         (["--baseline", "main", "--threads", "0", "--", "program.py"], "--threads is '0'"),
         (["--baseline", "main", "--allow", "luck", "--", "program.py"], "no fact 'luck'"),
-        (["--baseline", "main", "--", "missing.py"], "no script 'missing.py'"),
+        (["--baseline", "main", "--", "missing.py"], "no script 'missing.py'\n"),
+        (["--baseline", "main", "--max-slowdown", "2000%", "--", "program.py"], "below 1000%"),
         (["--baseline", "main", "--", "bench_work.py", "bench_nothing"], "no benchmark 'bench_nothing'"),
         (["--baseline", "main", "--link", "nothing", "--", "program.py"], "no 'nothing'"),
     ],

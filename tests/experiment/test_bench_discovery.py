@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyrometer.errors import UsageError
+from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.bench_discovery import discover, find_files, side_of
 from pyrometer.experiment.errors import ProgramFailedError
 from tests.experiment.bench_files import write_benchmarks
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_own_traceback_alone(tmp
 
 def test_a_file_of_a_folder_that_cannot_be_imported_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "bench_broken.py").write_text("import no_such_module\n")
-    unreadable: list[ProgramFailedError] = []
+    unreadable: list[PyrometerError] = []
     with pytest.raises(ProgramFailedError, match="no_such_module"):
         discover(tmp_path, unreadable=unreadable)
     unreadable.clear()
@@ -132,6 +132,17 @@ def test_a_file_of_a_folder_that_cannot_be_imported_does_not_hide_the_others(tmp
     assert [one.function for one in discover(tmp_path, unreadable=unreadable)] != []
     assert len(unreadable) == 1
     assert "bench_broken.py" in str(unreadable[0])
+
+
+def test_a_mistake_in_one_file_of_a_folder_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "bench_needy.py").write_text(
+        "import pyrometer\n\n@pyrometer.benchmark\ndef bench_needy(data): ...\n"
+    )
+    write_benchmarks(tmp_path, PLAIN)
+    unreadable: list[PyrometerError] = []
+    assert [one.function for one in discover(tmp_path, unreadable=unreadable)] != []
+    (problem,) = map(str, unreadable)
+    assert problem.startswith(f"{tmp_path / 'bench_needy.py'}: bench_needy cannot be called")
 
 
 def test_a_file_whose_import_does_not_end_is_ended(tmp_path: Path) -> None:

@@ -98,6 +98,20 @@ def test_without_a_repository_there_is_no_other_revision(tmp_path: Path) -> None
     assert here.commit is None
     with pytest.raises(UsageError, match="no git repository"), checked_out(here, "1" * 40, name="main"):
         pass
+    git(tmp_path, "init", "--quiet")
+    here = working_tree(tmp_path)
+    with pytest.raises(UsageError, match="that has a commit"), checked_out(here, "1" * 40, name="main"):
+        pass
+
+
+def test_a_repository_within_the_repository_is_not_linked(repository: Path) -> None:
+    git(repository, "init", "--quiet", "within")
+    here = working_tree(repository)
+    with (
+        pytest.raises(UsageError, match="'within' is a repository of its own"),
+        checked_out(here, commit_of(repository, "main"), name="main", links=["within"]),
+    ):
+        pass
 
 
 def test_both_sides_run_the_same_words(repository: Path) -> None:

@@ -88,7 +88,7 @@ def test_what_differs_or_cannot_be_checked_is_said() -> None:
 
 
 def test_too_few_processes_are_said_to_be_that() -> None:
-    assert "Of 2 processes an interval is too short" in render_bench_terminal(
+    assert "Of 2 processes an interval is rough" in render_bench_terminal(
         results(measured("bench_a", processes=2))
     )
 

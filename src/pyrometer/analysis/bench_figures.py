@@ -1,6 +1,8 @@
 """What the measured values of a benchmark come to."""
 
+import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Literal
 
 from pyrometer.record.benchmarks import BenchmarkResults, CallMemory, MeasuredBenchmark
@@ -8,7 +10,10 @@ from pyrometer.record.values import Count, Value
 from pyrometer.stats.pooled import pooled_median, two_level_interval
 
 ENOUGH_PROCESSES = 6
-"""Of fewer, an interval is too short."""
+"""Of fewer, an interval is a rough one."""
+
+_TICK_NS = 1e-3
+"""Less than any clock can tell of a call."""
 
 Agreement = Literal["same", "by hash seed", "differs", "unchecked"]
 """Of what the processes returned: ``differs`` where two of one hash seed did not agree."""
@@ -49,15 +54,16 @@ def benchmark_figures(measured: MeasuredBenchmark) -> BenchmarkFigures:
             failed=measured.failure is not None,
         )
     groups = [[turn.duration_ns / turn.calls for turn in process.turns] for process in processes]
-    interval = two_level_interval(groups) if len(groups) > 1 else None
+    # By logarithms: times are multiplied by what disturbs them, and never below 0.
+    interval = two_level_interval(_logarithms(groups)) if len(groups) > 1 else None
     agreement = _agreement(measured)
     resident = [one.resident_peak_bytes for one in processes if one.resident_peak_bytes is not None]
     first = processes[0].note
     return BenchmarkFigures(
         name=measured.benchmark.name,
         call_ns=pooled_median(groups),
-        low_ns=None if interval is None else interval.low,
-        high_ns=None if interval is None else interval.high,
+        low_ns=None if interval is None else math.exp(interval.low),
+        high_ns=None if interval is None else math.exp(interval.high),
         processes=len(processes),
         calls=sum(turn.calls for process in processes for turn in process.turns),
         warm_processes=sum(process.is_warm is True for process in processes),
@@ -69,6 +75,11 @@ def benchmark_figures(measured: MeasuredBenchmark) -> BenchmarkFigures:
         changes_arguments=first.changes_arguments,
         failed=measured.failure is not None,
     )
+
+
+def _logarithms(groups: Sequence[Sequence[float]]) -> list[list[float]]:
+    # A turn that the clock could not tell from nothing is at most one of its ticks.
+    return [[math.log(max(value, _TICK_NS)) for value in group] for group in groups]
 
 
 def all_figures(results: BenchmarkResults) -> tuple[BenchmarkFigures, ...]:

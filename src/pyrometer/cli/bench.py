@@ -16,10 +16,10 @@ import typer
 from pyrometer._version import __version__
 from pyrometer.cli.measuring import ProgressLine, end_cleanly_on_termination, parse_threads
 from pyrometer.cli.printing import print_text
-from pyrometer.errors import RunFileError, UsageError
+from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
-from pyrometer.experiment.errors import PROGRAM_FAILED, ProgramFailedError
+from pyrometer.experiment.errors import PROGRAM_FAILED
 from pyrometer.machine.facts import cpu_model
 from pyrometer.record.benchmarks import BENCHMARKS_FORMAT, Benchmark, BenchmarkResults
 from pyrometer.report import Screen
@@ -76,7 +76,7 @@ def bench(
     A benchmark that fails is told at the end, with exit code 5; the others are measured.
     """
     end_cleanly_on_termination()
-    unreadable: list[ProgramFailedError] = []
+    unreadable: list[PyrometerError] = []
     chosen = choose(discover(path, unreadable=unreadable), names or [])
     for problem in unreadable:
         print(f"pyrometer: {problem}", file=sys.stderr)

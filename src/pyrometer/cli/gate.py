@@ -34,7 +34,7 @@ from pyrometer.cli.measuring import (
 )
 from pyrometer.cli.printing import print_text
 from pyrometer.errors import PyrometerError, UsageError
-from pyrometer.experiment.errors import RefusedError
+from pyrometer.experiment.errors import ProgramFailedError, RefusedError
 from pyrometer.experiment.experiment import Conditions
 from pyrometer.experiment.gated_programs import BENCHMARK, OUTPUT, Gated, gate_program
 from pyrometer.experiment.gating import Rule
@@ -43,9 +43,9 @@ from pyrometer.experiment.sides import Command, command_in
 from pyrometer.experiment.worktrees import Tree, checked_out, commit_of, recorded_commit, working_tree
 from pyrometer.record.run import Program, Run
 from pyrometer.report import Screen
-from pyrometer.report.gate_json import GATE_FORMAT, render_gate_json
+from pyrometer.report.gate_json import GATE_FORMAT, render_gate_json, render_problem_json
 from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
-from pyrometer.report.safe_text import for_markdown
+from pyrometer.report.safe_text import for_markdown, visible
 from pyrometer.store.baseline_files import baseline_names, load_saved_runs
 from pyrometer.store.run_files import current_folder
 from pyrometer.units import format_count
@@ -148,7 +148,6 @@ def gate(
     end_cleanly_on_termination()
     check_writable("--summary", summary, endings=(".md", ".markdown", ".txt", ""))
     check_writable("--output", output, endings=(".json",), begins=GATE_FORMAT)
-    _warn_of_few_pairs(pairs)
     folder = current_folder()
     command = command_in(program)
     allowed = frozenset(allow or ())
@@ -159,6 +158,7 @@ def gate(
         allowed=allowed - (OF_BENCHMARKS - RULES.keys()),
         seed=secrets.randbits(32) if seed is None else seed,
     )
+    _warn_of_few_pairs(pairs, metric or ())
     line = ProgressLine()
     try:
         with _own_errors_apart():
@@ -173,8 +173,8 @@ def gate(
                 allowed=allowed & OF_BENCHMARKS,
                 tell=line.show,
             )
-    except RefusedError as refusal:
-        _append_summary(summary, f"# Pyrometer gate: REFUSED\n\n{for_markdown(str(refusal))}\n")
+    except (RefusedError, ProgramFailedError) as error:
+        _tell_problem(error, summary=summary, output=output)
         raise
     finally:
         line.clear()
@@ -226,9 +226,9 @@ def _measure(
         return list(gate_program(gated))
 
 
-def _warn_of_few_pairs(pairs: int) -> None:
+def _warn_of_few_pairs(pairs: int, metrics: Sequence[Metric]) -> None:
     least = least_pairs(LOOKS[0].alpha)
-    if pairs < least:
+    if pairs < least and (not metrics or any(metric.is_timed for metric in metrics)):
         print(
             f"pyrometer: a time cannot be told from {format_count(pairs, 'pair')}, it takes {least} or more: "
             "this will be INCONCLUSIVE",
@@ -297,6 +297,22 @@ def _tell(lanes: Sequence[GatedLane], *, summary: str | None, output: str | None
     _append_summary(summary, render_gate_markdown(lanes))
     if output is not None:
         _write(Path(output), render_gate_json(lanes), mode="w")
+
+
+def _tell_problem(
+    error: RefusedError | ProgramFailedError, *, summary: str | None, output: str | None
+) -> None:
+    """Leave no earlier result where somebody looks for this one's."""
+    is_refused = isinstance(error, RefusedError)
+    title = "REFUSED" if is_refused else "the program failed"
+    first, *said = str(error).splitlines()
+    # Indented: nothing that a program says can end such a block.
+    block = "".join(f"\n    {visible(line)}" for line in said)
+    lines = (f"# Pyrometer gate: {title}", for_markdown(first), *([block[1:]] if block else ()))
+    _append_summary(summary, "\n\n".join(lines) + "\n")
+    if output is not None:
+        text = render_problem_json(Verdict.REFUSED if is_refused else None, str(error))
+        _write(Path(output), text, mode="w")
 
 
 def _append_summary(summary: str | None, text: str) -> None:

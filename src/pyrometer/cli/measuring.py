@@ -63,7 +63,7 @@ def parse_percent(option: str, text: str) -> float:
     if text.strip().endswith("%"):
         value /= 100
     if not 0 <= value < 10:
-        raise UsageError(f"{option} is {text!r}, but must be a percentage such as 3%, from 0")
+        raise UsageError(f"{option} is {text!r}, but must be a percentage such as 3%, from 0 to below 1000%")
     if not text.strip().endswith("%") and value >= 1:
         raise UsageError(f"{option} is {text!r}; for {number} percent write {number}%")
     return value

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pyrometer.errors import UsageError
+from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import Side
 from pyrometer.record.benchmarks import Benchmark, Listing
@@ -29,14 +29,15 @@ def discover(
     variables: Mapping[str, str] | None = None,
     interpreter: str = sys.executable,
     patience_s: float = PATIENCE_S,
-    unreadable: list[ProgramFailedError] | None = None,
+    unreadable: list[PyrometerError] | None = None,
 ) -> tuple[Benchmark, ...]:
     """The benchmarks of a file, or of all ``bench_*.py`` in a folder and below it; there is at least one.
 
     ``folder`` is where the processes run that import the files, ``variables`` what is different in their
-    environment. Raises ``UsageError`` where nothing is found or names are not unique, and
-    ``ProgramFailedError`` where a file cannot be imported, or not within ``patience_s``; with a list of those
-    that are ``unreadable`` it goes there, as long as there are benchmarks in other files.
+    environment. Raises ``UsageError`` where nothing is found, names are not unique, or a function is marked
+    that cannot be measured, and ``ProgramFailedError`` where a file cannot be imported, or not within
+    ``patience_s``; what is wrong with a file goes into the list of those that are ``unreadable``, if there is
+    one, as long as there are benchmarks in other files.
     """
     files = list(find_files(path))
     found: dict[str, Benchmark] = {}
@@ -45,7 +46,7 @@ def discover(
             listed = _list(
                 file, folder=folder, variables=variables or {}, interpreter=interpreter, patience_s=patience_s
             )
-        except ProgramFailedError as error:
+        except (ProgramFailedError, UsageError) as error:
             if unreadable is None:
                 raise
             unreadable.append(error)
@@ -160,9 +161,14 @@ def _list(
     try:
         listing = msgspec.json.decode(finished.stdout, type=Listing)
     except msgspec.DecodeError as error:
-        raise ProgramFailedError(str(file), None, f"its list cannot be read: {error}") from error
+        raise ProgramFailedError(
+            f"{file}: what it has marked cannot be told, it ended too soon or wrote something else: {error}",
+            finished.returncode,
+            _last_lines(finished.stderr),
+        ) from error
     if listing.problem is not None:
-        raise UsageError(listing.problem)
+        problem = listing.problem.removeprefix(f"{file.resolve()}: ")
+        raise UsageError(f"{file}: {problem}")
     return tuple(msgspec.structs.replace(one, file=str(file)) for one in listing.benchmarks)
 
 

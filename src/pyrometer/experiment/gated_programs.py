@@ -110,7 +110,12 @@ _Benchmarks = Mapping[str, Benchmark]
 
 def _benchmarks(tree: Tree, gated: Gated) -> _Benchmarks:
     file = script_in(tree, str(gated.command.script), gated.candidate).file
-    found = discover(file, folder=tree.folder, variables=turned_path(tree, gated.candidate))
+    try:
+        found = discover(file, folder=tree.folder, variables=turned_path(tree, gated.candidate))
+    except UsageError as error:
+        # By the name that the user gave it: a checkout's own is gone by the time it is read.
+        where = f"{gated.command.script} of {tree.name}"
+        raise UsageError(str(error).replace(str(file), where)) from None
     return {benchmark.name: benchmark for benchmark in found}
 
 

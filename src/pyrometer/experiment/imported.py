@@ -43,6 +43,8 @@ def find_foreign_modules(
     foreign = []
     for name, file in sorted(imported.items()):
         path = Path(file)
+        if name == "__mp_main__":
+            continue  # the program once more, by the name it has for children
         if _is_project_code(path, own) or any(path.is_relative_to(one) for one in linked):
             continue
         if (own != other and _is_project_code(path, other)) or _stands_in(name, path, files, roots):

@@ -71,7 +71,7 @@ def script_in(tree: Tree, script: str, here: Tree) -> Script:
     relative = Path(os.path.relpath(known, here.folder))
     file = tree.folder / relative
     if not file.is_file():
-        where = "" if tree is here else f" in {tree.name}"
+        where = "" if tree is here or not known.is_file() else f" in {tree.name}, though there is one here"
         raise UsageError(f"there is no script {script!r}{where}")
     return Script(file=file, relative=relative)
 

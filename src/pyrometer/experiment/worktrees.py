@@ -72,7 +72,9 @@ def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()
     The folder is far from the working tree, so that nothing of that is found by going upwards.
     """
     if here.commit is None:
-        raise UsageError(f"{here.folder} is in no git repository, so there is no other revision to run")
+        raise UsageError(
+            f"{here.folder} is in no git repository that has a commit, so there is no other revision to run"
+        )
     with scratch_folder() as parent:
         try:
             yield _check_out(here, commit, parent / here.root.name, name=name, links=links)
@@ -115,6 +117,10 @@ def _link(here: Tree, root: Path, link: str) -> Path:
     if not source.is_relative_to(here.root):
         raise UsageError(f"{link!r} is outside of the repository, where both revisions find it anyway")
     target = root / source.relative_to(here.root)
+    if (source / ".git").exists():
+        raise UsageError(
+            f"{link!r} is a repository of its own, such as a submodule: both revisions would use the same"
+        )
     if target.exists() or target.is_symlink():
         raise UsageError(f"{link!r} is tracked by git: the other revision has its own")
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -127,7 +127,7 @@ def _remarks(results: BenchmarkResults, figures: Sequence[BenchmarkFigures]) -> 
     fewest = min((one.processes for one in figures if one.processes), default=ENOUGH_PROCESSES)
     if fewest < ENOUGH_PROCESSES:
         yield (
-            f"Of {format_count(fewest, 'process', 'processes')} an interval is too short, or cannot be told: "
+            f"Of {format_count(fewest, 'process', 'processes')} an interval is rough, or cannot be told: "
             f"processes differ from each other. Take --processes {ENOUGH_PROCESSES} or more."
         )
 

@@ -79,7 +79,10 @@ class GateContent(Content, frozen=True, kw_only=True):
 
     format: Literal["pyrometer-gate"] = GATE_FORMAT
     version: Literal[1] = GATE_VERSION
-    verdict: Verdict
+    verdict: Verdict | None
+    """Null where the measured program failed."""
+    problem: str | None
+    """Why nothing was judged, in a refusal or a failure."""
     lanes: tuple[LaneContent, ...]
     new: tuple[str, ...]
     """Benchmarks that the baseline does not have; not judged."""
@@ -91,10 +94,20 @@ def render_gate_json(lanes: Sequence[GatedLane]) -> str:
     """The gate as JSON text, with all values."""
     content = GateContent(
         verdict=overall(lanes),
+        problem=None,
         lanes=tuple(map(_lane, lanes)),
         new=tuple(dict.fromkeys(name for lane in lanes for name in lane.new)),
         gone=tuple(dict.fromkeys(name for lane in lanes for name in lane.gone)),
     )
+    return _written(content)
+
+
+def render_problem_json(verdict: Verdict | None, problem: str) -> str:
+    """A gate that judged nothing, as JSON text."""
+    return _written(GateContent(verdict=verdict, problem=problem, lanes=(), new=(), gone=()))
+
+
+def _written(content: GateContent) -> str:
     # In this order, which is not that of the keys with defaults.
     head = {"format": content.format, "version": content.version}
     return json.dumps({**head, **msgspec.to_builtins(content)}, allow_nan=False, indent=1) + "\n"
