@@ -112,6 +112,41 @@ def test_a_trend_says_why_it_is_no_more() -> None:
     assert "cpu_model: 1 (before), 2 (after)" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "level", "fact"),
+    [
+        ("trend-only", "Trend only: ", "cpu_model: 1 (before), 2 (after) [trend only; to accept it: "),
+        ("accepted", "Compared although not all is the same", "inputs: 1 (before), 2 (after) [accepted]"),
+        ("refused", "Refused: ", "inputs: 1 (before), 2 (after) [refused; to accept it: --allow inputs]"),
+        ("one-run", "Comparable: ", ""),
+    ],
+)
+def test_whether_they_may_be_compared_is_told_before_any_figure(name: str, level: str, fact: str) -> None:
+    comparison = COMPARISONS[name]()
+    for text in (
+        render_comparison_markdown(comparison).replace("\\", "").partition("## In short")[0],
+        " ".join(render_comparison_terminal(comparison).partition("In short")[0].split()),
+    ):
+        assert level in text
+        assert fact in text
+        assert "10.0" not in text
+
+
+def test_facts_that_weigh_nothing_are_named_at_the_top_and_told_below() -> None:
+    noted = Comparability(
+        level=Level.COMPARABLE,
+        differences=(
+            difference("code", Weight.NOTED),
+            difference("script", Weight.NOTED),
+            difference("variables", Weight.NOTED),
+        ),
+    )
+    top, _, rest = render_comparison_markdown(compare(net_run(), net_run(), noted)).partition("## In short")
+    assert "- Noted, see below: commit, script's SHA-256, variables" in top
+    assert "code: 1" not in top
+    assert "code: 1 (before), 2 (after)" in rest
+
+
 def test_an_accepted_difference_stays_in_sight() -> None:
     text = render_comparison_terminal(COMPARISONS["accepted"]())
     assert "inputs: 1 (before), 2 (after) [accepted]" in text

@@ -92,7 +92,7 @@ def _summary_view(comparison: Comparison) -> Block:
         "summary",
         "Summary",
         (
-            *from_sections((build_summary(comparison, SPACIOUS), opening)),
+            *from_sections((opening, build_summary(comparison, SPACIOUS))),
             *from_sections((metrics,))[:1],
             _metrics_grid(comparison),
             *small_print(notes),

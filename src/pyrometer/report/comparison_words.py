@@ -21,7 +21,7 @@ from pyrometer.analysis.comparison.model import (
 )
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.comparison.verdicts import LEAST_RUNS
-from pyrometer.analysis.identity import Level, Weight
+from pyrometer.analysis.identity import RULES, Difference, Level, Weight
 from pyrometer.record.trials import MAX_KEPT_NODES
 from pyrometer.report.cells import UNKNOWN_CELL, Style
 from pyrometer.report.safe_text import shorten_middle, visible
@@ -243,13 +243,29 @@ def describe_level(comparison: Comparison) -> str:
 
 def describe_differences(comparison: Comparison) -> Iterator[str]:
     """Each fact that is not the same, what that means, and how to accept it."""
+    return map(_describe_difference, comparison.comparability.differences)
+
+
+def describe_weighty_differences(comparison: Comparison) -> Iterator[str]:
+    """Those of the facts that weigh on figures or were accepted; of the others only what they are."""
+    noted = []
     for difference in comparison.comparability.differences:
-        meaning = difference.weight.value
-        if difference.accepted:
-            meaning = "accepted"
-        elif difference.weight is not Weight.NOTED:
-            meaning = f"{meaning}; to accept it: --allow {difference.name}"
-        yield f"{difference.sentence} [{meaning}]"
+        if difference.weight is not Weight.NOTED or difference.accepted:
+            yield _describe_difference(difference)
+        else:
+            rule = RULES.get(difference.name)
+            noted.append(difference.name if rule is None else rule.label)
+    if noted:
+        yield f"Noted, see below: {', '.join(noted)}"
+
+
+def _describe_difference(difference: Difference) -> str:
+    meaning = difference.weight.value
+    if difference.accepted:
+        meaning = "accepted"
+    elif difference.weight is not Weight.NOTED:
+        meaning = f"{meaning}; to accept it: --allow {difference.name}"
+    return f"{difference.sentence} [{meaning}]"
 
 
 def describe_doubt(comparison: Comparison) -> str | None:
