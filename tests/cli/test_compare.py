@@ -134,6 +134,18 @@ def test_a_folder_of_different_things_is_refused_by_name(
     assert "--big" in told
 
 
+def test_a_file_of_a_folder_that_is_left_out_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(known(net_run()), folder / "runs" / "1.json")
+    (folder / "runs" / "2.json").write_text('{"loss": NaN}', encoding="utf-8")
+    assert run_command(["compare", "runs", "b.json"]) == 0
+    shown = capsys.readouterr()
+    assert "runs: 1 run" in shown.out
+    [line] = shown.err.splitlines()
+    assert "runs/2.json is left out: it is no run, and no JSON (" in line
+
+
 def test_copies_of_a_run_are_no_further_processes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for index, run in enumerate(many_runs(Net(), runs=4)):
         write_run(known(run), folder / "before" / f"{index}.json")

@@ -1,5 +1,6 @@
 """From what the user named to the runs of both sides."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pyrometer.analysis.comparison.compare import find_unlike
 from pyrometer.errors import RunFileError, UsageError
 from pyrometer.experiment.errors import RefusedError
 from pyrometer.record.run import Run
+from pyrometer.report.safe_text import escape_controls
 from pyrometer.store.baseline_files import load_saved_runs
 from pyrometer.store.run_folders import read_runs
 
@@ -84,7 +86,7 @@ def _look_up(name: str, folder: Path) -> RunsOfASide | _Saved:
             raise UsageError(f"there is no file {name!r}; name a run, a folder of runs or a saved baseline")
         return load_saved_runs(name, folder=folder)
     try:
-        found = read_runs(path)
+        found = read_runs(path, tell=_say)
     except RunFileError as error:
         if path.is_dir():
             raise
@@ -110,3 +112,7 @@ def _choose(name: str, saved: _Saved, keys: set[str]) -> RunsOfASide:
             "name the runs themselves"
         )
     return RunsOfASide(name=f"{name} ({common[0]})", runs=saved[common[0]], paths=())
+
+
+def _say(text: str) -> None:
+    print(f"pyrometer: {escape_controls(text)}", file=sys.stderr, flush=True)

@@ -1,28 +1,37 @@
 """Several runs in one folder: those of as many processes of one program."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from pyrometer.errors import RunFileError
 from pyrometer.record.run import FORMAT_NAME, Run
-from pyrometer.store.run_files import RUN_FILE_NAME, read_run, reason_of
+from pyrometer.store.run_files import RUN_FILE_NAME, read_regular_file, read_run, reason_of
 
 MOST_RUNS = 1_000
 
 _PACKED = ".json.gz"
 _PLAIN = ".json"
+_SAYS_IT_IS_ONE = f'"{FORMAT_NAME}"'.encode()
+_BEGINNING = f'{{"format":"{FORMAT_NAME}"'.encode()
 _BEGINNING_BYTES = 200
 
 
-def read_runs(path: Path) -> tuple[tuple[Path, Run], ...]:
+class _Format(msgspec.Struct, frozen=True):
+    format: str | None = None
+
+
+def read_runs(path: Path, *, tell: Callable[[str], None]) -> tuple[tuple[Path, Run], ...]:
     """The run in a file, or all runs in a folder and right below it, by name.
 
-    Other files of a folder are passed over; one that begins as a run and cannot be read is an error.
+    Other files of a folder are passed over, and ``tell`` gets a line for each that is no JSON. What is or
+    may be left of a run, an empty file too, is an error.
     """
     if not path.is_dir():
         return ((path, read_run(path)),)
     try:
-        found = sorted(_run_files(path))
+        found = [file for entry in sorted(path.iterdir()) for file in _run_files(entry, tell)]
     except OSError as error:
         raise RunFileError(f"cannot be looked into: {reason_of(error)}", path=path) from error
     if not found:
@@ -32,19 +41,27 @@ def read_runs(path: Path) -> tuple[tuple[Path, Run], ...]:
     return tuple((file, read_run(file)) for file in found)
 
 
-def _run_files(folder: Path) -> Iterator[Path]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            inside = entry / RUN_FILE_NAME
-            if inside.is_file():
-                yield inside
-        elif entry.name.endswith((_PLAIN, _PACKED)) and entry.is_file() and _begins_as_a_run(entry):
-            yield entry
+def _run_files(entry: Path, tell: Callable[[str], None]) -> Iterator[Path]:
+    if entry.is_dir():
+        inside = entry / RUN_FILE_NAME
+        if inside.is_file():
+            yield inside
+    elif entry.name.endswith((_PLAIN, _PACKED)) and entry.is_file() and _is_or_was_a_run(entry, tell):
+        yield entry
 
 
-def _begins_as_a_run(path: Path) -> bool:
-    """Whether it says that it is a run; a packed file tells that only once it is read."""
+def _is_or_was_a_run(path: Path, tell: Callable[[str], None]) -> bool:
+    """Whether it says that it is a run, or was cut off before that: to read it tells what is wrong with it."""
     if path.name.endswith(_PACKED):
-        return True
+        return True  # it tells only once it is read
     with path.open("rb") as file:
-        return f'"{FORMAT_NAME}"'.encode() in file.read(_BEGINNING_BYTES)
+        beginning = file.read(_BEGINNING_BYTES)
+    if _SAYS_IT_IS_ONE in beginning or _BEGINNING.startswith(beginning.strip()):
+        return True
+    try:
+        return msgspec.json.decode(read_regular_file(path), type=_Format).format == FORMAT_NAME
+    except (msgspec.ValidationError, RunFileError):
+        return False  # JSON of another kind, or larger than a run can be
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        tell(f"{path} is left out: it is no run, and no JSON ({error})")
+        return False
