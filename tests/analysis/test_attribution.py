@@ -1,11 +1,11 @@
 """Where a change comes from, on pairs made by hand."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from pyrometer.analysis.attribution import changed_rows, find_changed_places
+from pyrometer.analysis.attribution import changed_rows, find_changed_places, grown_with_below
 from pyrometer.analysis.comparison.model import Doubt, PartsKind, PartsTable, Presence, Verdict
 from pyrometer.analysis.comparison.parts import outermost_called_otherwise
 from pyrometer.analysis.gate import LOOKS
@@ -71,6 +71,39 @@ def test_what_is_called_more_often_comes_before_what_takes_longer() -> None:
     assert row.name == "layer7"
     assert row.calls is not None
     assert (row.calls.before, row.calls.after, row.calls.verdict) == (1.0, 2.0, Verdict.MORE)
+
+
+def test_what_is_called_more_often_but_takes_nothing_does_not_hide_what_does() -> None:
+    def with_calls(calls: float, change: float) -> Callable[[random.Random], ProcessTurns]:
+        def make(noise: random.Random) -> ProcessTurns:
+            nodes = tree(noise, {"layer3": change}, spread=1)
+            nodes["scope", "log"] = calls, 10_000.0, noise.gauss(0, 100)
+            return process(STEP_NS + change, nodes=nodes)
+
+        return make
+
+    pairs = pairs_of(20, with_calls(2.0, 50_000), baseline=with_calls(1.0, 0))
+    assert names(pairs) == ["layer3", "log"]
+
+
+def test_what_is_called_more_often_stands_for_what_is_below_it() -> None:
+    def with_calls(calls: float) -> Callable[[random.Random], ProcessTurns]:
+        below = {(*_ROOT, "model"): 40_000.0, (*_ROOT, "model", "layer"): 200_000.0}
+        more = calls - 1
+
+        def make(noise: random.Random) -> ProcessTurns:
+            nodes = {
+                path: (calls, own * calls, own * more + noise.gauss(0, 100)) for path, own in below.items()
+            }
+            return process(STEP_NS + 240_000 * more, nodes={_ROOT: (1.0, 10_000.0, 0.0), **nodes})
+
+        return make
+
+    tables = find_changed_places(pairs_of(20, with_calls(2.0), baseline=with_calls(1.0)))
+    ((table, row),) = changed_rows(tables)
+    assert row.name == "model"
+    assert row.own.grown == pytest.approx(40_000, rel=0.01)
+    assert grown_with_below(table, row) == pytest.approx(240_000, rel=0.01)
 
 
 def test_a_module_that_is_gone_stays_in_the_table() -> None:

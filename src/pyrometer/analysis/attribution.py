@@ -267,12 +267,16 @@ def changed_rows(tables: Sequence[PartsTable]) -> Iterator[tuple[PartsTable, Par
 
 
 def _matters(table: PartsTable, called: PartChange) -> bool:
-    """Whether it, and what is called otherwise below it, takes enough more or less to be told first."""
+    """Whether it, with what is below it, takes enough more or less to be told first."""
+    return abs(grown_with_below(table, called)) >= LEAST_CHANGE_SHARE * (table.whole.before or 0.0)
+
+
+def grown_with_below(table: PartsTable, called: PartChange) -> float:
+    """What a place takes more, and with it what is called otherwise below it."""
 
     def is_within(place: Place | None) -> bool:
         while place is not None and place is not called.place:
             place = place.outer
         return place is not None
 
-    grown = sum(abs(row.own.grown) for row in table.rows if is_called_otherwise(row) and is_within(row.place))
-    return grown >= LEAST_CHANGE_SHARE * (table.whole.before or 0.0)
+    return sum(row.own.grown for row in table.rows if is_called_otherwise(row) and is_within(row.place))

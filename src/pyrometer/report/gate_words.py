@@ -4,7 +4,8 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
-from pyrometer.analysis.comparison.model import PartChange, Presence, Verdict
+from pyrometer.analysis.attribution import changed_rows, grown_with_below
+from pyrometer.analysis.comparison.model import PartChange, PartsTable, Presence, Verdict
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.gate import (
     COUNTED_PAIRS,
@@ -289,9 +290,9 @@ def describe_look(trials: Trials, look: Look) -> str:
 
 def describe_places(lane: GatedLane) -> Iterator[str]:
     """The places that changed for sure, the most telling first."""
-    changed = lane.changed
-    for row in changed[:_MOST_NAMED]:
-        yield describe_place(row, lane.trials.plan.unit)
+    changed = list(changed_rows(lane.tables))
+    for table, row in changed[:_MOST_NAMED]:
+        yield _describe_place(table, row, lane.trials.plan.unit)
     if lane.verdict is GateVerdict.FAIL and lane.metric.is_timed and not changed:
         yield (
             "which place it is cannot be told for sure: the tables show what each takes."
@@ -304,10 +305,11 @@ def describe_places(lane: GatedLane) -> Iterator[str]:
         yield f"{format_count(left, 'more place')} changed: see the tables."
 
 
-def describe_place(row: PartChange, unit: str) -> str:
-    """One place that changed."""
+def _describe_place(table: PartsTable, row: PartChange, unit: str) -> str:
+    """One place that changed; what is called otherwise, with what is below it."""
     name = comparison_words.short_name(row.name)
-    by = comparison_words.write_plain_signed(row.own.grown)
+    grown = grown_with_below(table, row) if is_called_otherwise(row) else row.own.grown
+    by = comparison_words.write_plain_signed(grown)
     if row.presence is not Presence.BOTH:
         return f"{name} {'is new' if row.presence is Presence.NEW else 'has vanished'}: {by} a {unit}"
     if is_called_otherwise(row):
