@@ -141,6 +141,23 @@ def test_a_baseline_that_is_damaged_is_listed_with_its_problem_and_can_be_remove
     assert not file.exists()
 
 
+def test_a_folder_of_runs_is_saved_as_it_is_compared(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [replace(known_run(), started_at=f"2026-01-02T03:0{index}:00+00:00") for index in range(3)]
+    for index, run in enumerate(runs):
+        write_run(run, project / "before" / f"{index}.json")
+    (project / "before" / "loss.json").write_text('{"loss": NaN}')
+    write_run(known_run(), project / "pyrometer-runs" / "train" / "run.json")
+    assert run_command(["baseline", "save", "main", "before", "pyrometer-runs"]) == 0
+    told = capsys.readouterr().err
+    assert "before/loss.json is left out" in told
+    assert "1 configuration, 4 runs" in told
+    assert load_saved_runs("main", folder=project) == {"train.py --epochs 3": (*runs, known_run())}
+    assert run_command(["baseline", "save", "main", "before", "before/0.json"]) == 2
+    assert "is given twice" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("project")
 def test_a_program_that_failed_is_saved_where_that_is_wanted(project: Path) -> None:
     write_run(replace(known_run(), outcome=Outcome(status="signal", detail="SIGTERM")), project / "f.json")

@@ -31,7 +31,8 @@ from pyrometer.store.baseline_files import (
     write_baseline,
 )
 from pyrometer.store.projects import project_folder
-from pyrometer.store.run_files import current_folder, read_run
+from pyrometer.store.run_files import current_folder
+from pyrometer.store.run_folders import read_runs
 from pyrometer.units import format_count
 
 GROUP = typer.Typer(name="baseline", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -53,7 +54,7 @@ def save(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Run files, or the folders of runs; several processes.", show_default=False
+            metavar="RUN...", help="Run files, or folders of runs; several processes.", show_default=False
         ),
     ],
     *,
@@ -67,7 +68,7 @@ def save(
     """
     path = baseline_path(name, folder=current_folder())
     known = read_baseline(path)
-    loaded = [read_run(run) for run in runs]
+    loaded = [run for named in runs for _, run in read_runs(named, tell=_say)]
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     try:
         saved = save_runs(known, loaded, name=name, saved_at=now, force=force)

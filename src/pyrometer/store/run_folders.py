@@ -51,7 +51,7 @@ def _run_files(entry: Path, tell: Callable[[str], None]) -> Iterator[Path]:
 
 
 def _is_or_was_a_run(path: Path, tell: Callable[[str], None]) -> bool:
-    """Whether it says that it is a run, or was cut off before that: to read it tells what is wrong with it."""
+    """Whether it says that it is a run, or was cut off before: reading it then tells what is wrong."""
     if path.name.endswith(_PACKED):
         return True  # it tells only once it is read
     with path.open("rb") as file:
