@@ -90,6 +90,7 @@ CHANGES: dict[str, Callable[[Run], Run]] = {
     "cpu_model": machine(cpu_model="Another CPU"),
     "usable_cores": machine(usable_cores=1),
     "gpu": torch(gpu=Gpu(name="Another GPU")),
+    "pyrometer": lambda run: replace(run, pyrometer_version="9.9.9"),
     "recorder": lambda run: replace(run, recorder="python"),
     "probes": limits(fma_faster(1.2)),
 }
@@ -128,7 +129,7 @@ def test_the_rules_are_those_that_were_asked_for() -> None:
     assert weights[Weight.REFUSED] == {
         "program", "inputs", "steps", "python", "torch", "blas", "threads", "cpu_flags",
     }  # fmt: skip
-    assert weights[Weight.NOTED] == {"code", "dirty", "script"}
+    assert weights[Weight.NOTED] == {"code", "dirty", "script", "pyrometer"}
 
 
 def test_a_run_and_itself_may_be_compared_and_nothing_differs() -> None:

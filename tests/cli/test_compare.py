@@ -69,6 +69,17 @@ def test_a_difference_that_is_allowed_is_told_and_compared(capsys: pytest.Captur
     assert "step (median)" in shown
 
 
+def test_another_pyrometer_is_told_and_no_reason_not_to_compare(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = known(net_run(Net(started_at="2026-01-03T03:04:05+00:00")))
+    write_run(replace(later, pyrometer_version="9.9.9"), folder / "later.json")
+    assert run_command(["compare", "a.json", "later.json"]) == 0
+    shown = capsys.readouterr().out
+    assert "Pyrometer: 0.1.0 (A), 9.9.9 (B) [noted]" in shown
+    assert "step (median)" in shown
+
+
 def test_an_unknown_fact_cannot_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["compare", "a.json", "b.json", "--allow", "weather"]) == 2
     assert "inputs" in capsys.readouterr().err

@@ -2,8 +2,8 @@
 
 Figures of two runs say something about the code only where all else is the same. What must be is
 refused where it differs or is not known; a machine that may be another one leaves a trend, without a
-verdict; other code is what a comparison is for, and only told. No text here is made safe for a
-terminal: values are what programs chose them to be.
+verdict; other code is what a comparison is for, and only told, as another Pyrometer is. No text here is
+made safe for a terminal: values are what programs chose them to be.
 """
 
 import shlex
@@ -28,7 +28,7 @@ class Weight(Enum):
     TREND_ONLY = "trend only"
     """The machine may be another one: figures can be looked at, and prove nothing."""
     NOTED = "noted"
-    """The code is not the same: told, and no reason not to compare."""
+    """The code, or Pyrometer, is not the same: told, and no reason not to compare."""
 
 
 class Level(Enum):
@@ -62,6 +62,7 @@ RULES: Mapping[str, Rule] = {
     "cpu_model": Rule(label="CPU", weight=Weight.TREND_ONLY),
     "usable_cores": Rule(label="usable cores", weight=Weight.TREND_ONLY),
     "gpu": Rule(label="GPU", weight=Weight.TREND_ONLY),
+    "pyrometer": Rule(label="Pyrometer", weight=Weight.NOTED),
     "recorder": Rule(label="recorder", weight=Weight.TREND_ONLY),
     "probes": Rule(label="measured limits", weight=Weight.TREND_ONLY),
 }
@@ -151,6 +152,7 @@ def identity_of(run: Run) -> Identity:
         Fact(name="cpu_model", value=machine.cpu_model),
         Fact(name="usable_cores", value=None if machine.usable_cores is None else str(machine.usable_cores)),
         Fact(name="gpu", value=None if gpu is None else gpu.name, applicable=gpu is not None),
+        Fact(name="pyrometer", value=run.pyrometer_version),
         Fact(name="recorder", value=run.recorder),
         Fact(name="probes", value=None if probes is None else probes.text),
     )
