@@ -9,6 +9,7 @@ with gates of ten pairs at most, cuts off, and says so.
 
   aa            the same code on both sides, on a quiet machine and on a busy one
   power         2, 3, 5 and 10 % more work, which the program really does
+  bursts        half as much work again, all of it in every 20th or 50th step
   torch         the same code, a small training program
   attribution   one of many places slowed: a tree of ten scopes, and a training program's modules
   adversaries   who goes first is slower; the machine slows down; a neighbour comes and goes; one process in
@@ -35,13 +36,13 @@ from pathlib import Path
 import msgspec
 from gate_load import machine_facts, neighbours
 from gate_measuring import Outcome, engine, plan_for, run_gates
-from gate_tables import Section, attribution, biases, false_alarms, p_values, power, rules
+from gate_tables import Section, attribution, biases, false_alarms, p_values, power, rules, uneven
 from gate_trials import CELLS, Cell
 
 from pyrometer.analysis.gate import LOOKS, Look
 from pyrometer.record.trials import Plan
 
-PARTS = ("aa", "power", "torch", "attribution", "adversaries", "rules")
+PARTS = ("aa", "power", "bursts", "torch", "attribution", "adversaries", "rules")
 JOBS = 2
 """So many gates at once where the machine is to be busy."""
 BLOCK_OF_TABLES = re.compile(r"^(```text gates\n).*?^(```)$", re.MULTILINE | re.DOTALL)
@@ -51,7 +52,7 @@ BLOCK = 10
 RESULTS = Path(__file__).parent / "results" / "gate_error_rate.jsonl"
 SHORT_S = 150.0
 """For all parts; what one leaves is the next one's."""
-ORDER = ("aa", "power", "attribution", "adversaries", "torch")
+ORDER = ("aa", "power", "bursts", "attribution", "adversaries", "torch")
 """What takes longest comes last."""
 
 
@@ -163,6 +164,7 @@ def tables_of(outcomes: Sequence[Outcome], parts: Sequence[str] = PARTS) -> list
         else None,
         p_values([*same, *of_part["adversaries"]]) if same or of_part["adversaries"] else None,
         power(of_part["power"]) if of_part["power"] else None,
+        uneven(of_part["bursts"]) if of_part["bursts"] else None,
         rules(compared) if compared else None,
         attribution(of_part["attribution"]) if of_part["attribution"] else None,
         false_alarms(

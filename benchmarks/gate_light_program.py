@@ -7,6 +7,8 @@ that ``--extra 12`` of 400 is 3 % more work, and not a time that was multiplied.
 ``--drift SINCE``   the work grows with the clock, by 2 % a second since that time
 ``--first FILE``    whoever finds the file's first byte set works 10 % more for so many steps, and clears it
 ``--outliers 0.1``  one process in ten does 30 % more
+``--bursts 50``     every 50th step does the work of 25 more: half as much again on the average, and a usual
+                    step no more than before
 """
 
 import mmap
@@ -25,6 +27,7 @@ UNITS = 400
 DRIFT_A_SECOND = 0.02
 FIRST_IS_SLOWER_BY = 0.1
 OUTLIER_IS_SLOWER_BY = 0.3
+BURSTS_ADD = 0.5
 
 WORDS = ("the", "gate", "runs", "the", "code", "of", "the", "baseline", "beside", "the", "other", "one")
 BRANCHES = {
@@ -76,9 +79,23 @@ def step_of(options: dict[str, str]) -> Callable[[], None]:
         return lambda: work(round(units * (1 + DRIFT_A_SECOND * (time.time() - since_s))))
     if "--first" in options:
         return first_is_slower(options["--first"], units)
+    if int(options.get("--bursts", "0")):
+        return in_bursts(units, int(options["--bursts"]))
     if random.SystemRandom().random() < float(options.get("--outliers", "0")):
         units = round(units * (1 + OUTLIER_IS_SLOWER_BY))
     return lambda: work(units)
+
+
+def in_bursts(units: int, every: int) -> Callable[[], None]:
+    """Steps of which one in so many has half of all their work to do on top."""
+    made = 0
+
+    def step() -> None:
+        nonlocal made
+        made += 1
+        work(units + (round(BURSTS_ADD * units * every) if made % every == 0 else 0))
+
+    return step
 
 
 def first_is_slower(file: str, units: int) -> Callable[[], None]:

@@ -146,6 +146,22 @@ def power(outcomes: Sequence[Outcome]) -> Section:
     return Section(text="\n".join(lines), missed=tuple(missed))
 
 
+def uneven(outcomes: Sequence[Outcome]) -> Section:
+    """Gates on extra work in few steps, which a usual turn does not show: PASS would be false."""
+    passes = _count(outcomes, lambda one: one.verdict == Verdict.PASS)
+    told = _count(outcomes, lambda one: one.reason == Reason.UNEVEN)
+    verdict = at_most(passes, len(outcomes), FALSE_ALARMS)
+    passed = f"{rate(passes, len(outcomes))} {verdict}"
+    shares = f"{share(told, len(outcomes)):<15}{share(_count(outcomes, is_fail), len(outcomes))}"
+    lines = (
+        "Half as much work again, all of it in every 20th or 50th step: what is said, in %",
+        f"{'':<14}{'gates':>6}  {'PASS, with the interval':<26}{'called uneven':<15}FAIL",
+        f"{'light, quiet':<14}{len(outcomes):>6}  {passed:<26}{shares}",
+    )
+    missed = ("PASS of what is slower in few steps",) if verdict == "FAIL" else ()
+    return Section(text="\n".join(lines), missed=missed)
+
+
 def rules(outcomes: Sequence[Outcome]) -> Section:
     """What other tools' rules say of one process of each side, beside the gate."""
     light = [one for one in outcomes if one.workload == "light" and one.part in {"aa", "power"}]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gate_light_program import BRANCHES, OWN_UNITS, UNITS
+from gate_light_program import BRANCHES, BURSTS_ADD, OWN_UNITS, UNITS
 from gate_load import FAST_S, SLOW_S
 from gate_measuring import HERE, Outcome, Trial, measured_change, plan_for, side
 
@@ -23,6 +23,7 @@ SLOWED_PERCENT = (3.0, 4.0, 5.0)
 SLOWED_SHARE = 0.04
 LAYERS = ("first", "second", "third", "fourth", "fifth", "sixth")
 MANY_THREADS = 4
+BURSTS = (20, 50)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +136,18 @@ def _with_extra(percent: float, *options: object) -> Side:
     return side(LIGHT, "--extra", f"{round(UNITS * percent / 100):03}", *options)
 
 
+def bursts(part: str, workload: str, load: str) -> Trial:
+    """Half as much work again, all of it in every 20th step or every 50th, as often as each other."""
+    every = random.choice(BURSTS)
+    return Trial(
+        part=part,
+        workload=workload,
+        load=load,
+        baseline=side(LIGHT, "--bursts", "00"),
+        candidates={100 * BURSTS_ADD: side(LIGHT, "--bursts", every)},
+    )
+
+
 def slowed_scope(part: str, workload: str, load: str) -> Trial:
     """One of ten scopes, chosen at random, with 3 to 5 % of a step more to do."""
     node, percent = random.choice(list(OWN_UNITS)), random.choice(SLOWED_PERCENT)
@@ -199,6 +212,7 @@ CELLS = (
         is_busy=True,
         neighbours=1,
     ),
+    Cell(part="bursts", workload="light", load="quiet", wanted=100, short=1, make=bursts),
     Cell(part="torch", workload="torch", load="quiet", wanted=60, short=1, make=training),
     Cell(part="attribution", workload="scopes", load="quiet", wanted=200, short=1, make=slowed_scope),
     Cell(part="attribution", workload="modules", load="quiet", wanted=60, short=0, make=slowed_module),

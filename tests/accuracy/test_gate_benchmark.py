@@ -6,6 +6,8 @@ from types import ModuleType
 
 import pytest
 
+from pyrometer.analysis.gate import Reason
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PAGE = BENCHMARKS.parent / "docs" / "gate-errors.md"
 
@@ -117,6 +119,24 @@ def test_a_place_is_right_only_if_it_is_told_first_and_any_other_is_wrong(tables
     gates = [outcome(part="attribution", slowed="step.mix", told=told) for told in tellings]
     row = tables.attribution(gates).text.splitlines()[-1]
     assert row.count("33.3 (") == 2
+
+
+def test_a_test_that_is_off_is_noticed_though_hardly_a_gate_fails(tables: ModuleType) -> None:
+    # Ten pairs that all agree, by half a percent: too little for FAIL, and one case in 512 by chance.
+    off = [outcome(ratios=[0.005] * 10)] * 10
+    even = [outcome(ratios=[0.005, -0.006] * 5)] * 90
+    assert tables.false_alarms("Same code", off + even).missed == ()
+    assert tables.p_values(off + even).missed == (
+        "p-values up to 5 %: light, quiet",
+        "p-values up to 1 %: light, quiet",
+    )
+    assert tables.p_values(even).missed == ()
+
+
+def test_what_is_slower_in_few_steps_is_missed_where_it_passes(tables: ModuleType) -> None:
+    told = outcome(part="bursts", verdict="INCONCLUSIVE", reason=Reason.UNEVEN)
+    assert tables.uneven([told] * 40).missed == ()
+    assert tables.uneven([told] * 36 + [outcome(part="bursts")] * 4).missed != ()
 
 
 def test_the_rules_see_the_samples_that_the_gates_saw(tables: ModuleType) -> None:
