@@ -123,8 +123,8 @@ def test_a_place_is_right_only_if_it_is_told_first_and_any_other_is_wrong(tables
 
 def test_a_test_that_is_off_is_noticed_though_hardly_a_gate_fails(tables: ModuleType) -> None:
     # Ten pairs that all agree, by half a percent: too little for FAIL, and one case in 512 by chance.
-    off = [outcome(ratios=[0.005] * 10)] * 10
-    even = [outcome(ratios=[0.005, -0.006] * 5)] * 90
+    off = [outcome(ratios=[0.005] * 10)] * 15
+    even = [outcome(ratios=[0.005, -0.006] * 5)] * 85
     assert tables.false_alarms("Same code", off + even).missed == ()
     assert tables.p_values(off + even).missed == (
         "p-values up to 5 %: light, quiet",
