@@ -244,6 +244,43 @@ def test_a_forward_pass_beside_the_steps_is_told_by_its_calls_and_its_time() -> 
     assert comparison.after.step_kinds == ("Adam", "net")
 
 
+def test_calls_after_the_last_step_are_in_the_figure_of_the_whole_as_in_the_table() -> None:
+    """The net is called twice a step, and the optimizer steps in between: the last call is in no step."""
+    run = net_run()
+    assert run.torch is not None
+    [group] = run.torch.groups
+    [strand] = run.torch.calls
+    nodes = [
+        msgspec.structs.replace(node, calls=40, buckets=((node.buckets[0][0], 40),))
+        if node.name in {"forward", "net"}
+        else node
+        for node in strand.nodes
+    ]
+    loss = (call("loss", None, 20, 20 * US), call("criterion", len(nodes), 20, 20 * US))
+    torch = msgspec.structs.replace(
+        run.torch,
+        groups=(msgspec.structs.replace(group, forward_calls=39, grad_forward_calls=39),),
+        calls=(main_strand(*nodes, *loss),),
+        backward_passes=21,
+    )
+    comparison = compare(run, msgspec.structs.replace(run, torch=torch))
+    net = row_of(table_of(comparison, PartsKind.MODULES), "net")
+    metrics = {one.metric: one.change for one in comparison.metrics}
+    assert net.calls is not None
+    assert net.calls.after == metrics[Metric.FORWARD_CALLS].after == 2
+    assert metrics[Metric.BACKWARD_PASSES].after == 21 / 20
+
+
+def test_where_modules_are_not_known_the_calls_of_steps_are_told() -> None:
+    run = net_run()
+    assert run.torch is not None
+    bare = msgspec.structs.replace(
+        run, torch=msgspec.structs.replace(run.torch, calls=(), modules=(), backward_passes=0)
+    )
+    metrics = {one.metric: one.change for one in compare(bare, bare).metrics}
+    assert metrics[Metric.FORWARD_CALLS].after == metrics[Metric.BACKWARD_PASSES].after == 1
+
+
 def test_of_modules_called_otherwise_together_the_outermost_is_told() -> None:
     before = run_of(
         main_strand(node("epoch", None, [6 * MS]), node("batch", 0, [MS] * 2), node("log", 0, [MS])),

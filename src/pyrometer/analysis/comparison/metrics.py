@@ -16,11 +16,21 @@ from pyrometer.analysis.comparison.verdicts import (
     judge_counts,
     judge_times,
 )
+from pyrometer.analysis.module_calls import per_step_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import GroupResult
 from pyrometer.record.counters import CacheSimulation
+from pyrometer.record.torch_run import (
+    FORWARD_WITHOUT_GRADIENTS,
+    OTHER,
+    PHASES,
+    RECOMPUTED_FORWARD,
+    StepGroup,
+    TorchRun,
+)
 
 _HASH_SEED = "PYTHONHASHSEED"
+_FORWARD = frozenset({"forward", FORWARD_WITHOUT_GRADIENTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +111,55 @@ def _has_several_kinds(run: Observed) -> bool:
     return run.torch is not None and len(run.torch.groups) > 1
 
 
-def _counted(name: str) -> Callable[[Observed], float | None]:
-    """A count over the whole run, for each step of the main group; None where there is none of it."""
+def _batches(run: Observed) -> float | None:
+    """Batches a step, of the steps of all kinds; None where there are none."""
+    main, recorded = _main(run), run.run.torch
+    if main is None or recorded is None:
+        return None
+    return sum(group.batches for group in recorded.groups) / main.steps or None
+
+
+def _a_step(
+    of_run: Callable[[TorchRun], int], of_steps: Callable[[StepGroup], int]
+) -> Callable[[Observed], float | None]:
+    """A count over the whole run, for each step of the main group; None where there is none of it.
+
+    What comes after the last step is in no group of steps, and counts: so it does in the table of modules.
+    Where the run does not tell, as it is without modules, the groups do.
+    """
 
     def of(run: Observed) -> float | None:
         main, recorded = _main(run), run.run.torch
         if main is None or recorded is None:
             return None
-        return sum(getattr(group, name) for group in recorded.groups) / main.steps or None
+        whole = of_run(recorded)
+        if whole:
+            scale = per_step_of(recorded)
+            return whole / (main.steps + scale.called_steps - scale.steps)
+        return sum(map(of_steps, recorded.groups)) / main.steps or None
 
     return of
+
+
+def _root_calls(torch: TorchRun) -> int:
+    """How often the program called a module that is no loss; not what modules and backward passes call."""
+    modules = {module.name for module in torch.modules}
+    phases = {OTHER, *PHASES, *_FORWARD, RECOMPUTED_FORWARD}
+    phases.update(name for group in torch.groups for name in group.phases)
+    calls = 0
+    for strand in torch.calls:
+        if strand.parent is not None:
+            continue  # threads that a module or a phase has started work for it
+        is_phase: list[bool] = []
+        for node in strand.nodes:
+            outer = node.parent
+            # A phase that the program names inside a module is part of the module.
+            is_phase.append(
+                outer is None or (is_phase[outer] and node.name in phases and node.name not in modules)
+            )
+            if not is_phase[-1] and outer is not None and is_phase[outer]:
+                calls += (node.calls + node.open_calls) * (strand.nodes[outer].name in _FORWARD)
+    return calls
 
 
 def _peak_host_bytes(run: Observed) -> float | None:
@@ -143,9 +192,17 @@ _FIGURES = (
         of=_of_main(lambda main: main.steady.tokens_per_second),
     ),
     _Figure(metric=Metric.DATA_SHARE, quantity=Quantity.SHARE, of=_of_main(_data_share)),
-    _Figure(metric=Metric.FORWARD_CALLS, quantity=Quantity.COUNT, of=_counted("forward_calls")),
-    _Figure(metric=Metric.BACKWARD_PASSES, quantity=Quantity.COUNT, of=_counted("backward_passes")),
-    _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_counted("batches")),
+    _Figure(
+        metric=Metric.FORWARD_CALLS,
+        quantity=Quantity.COUNT,
+        of=_a_step(_root_calls, lambda group: group.forward_calls),
+    ),
+    _Figure(
+        metric=Metric.BACKWARD_PASSES,
+        quantity=Quantity.COUNT,
+        of=_a_step(lambda torch: torch.backward_passes, lambda group: group.backward_passes),
+    ),
+    _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_batches),
     _Figure(
         metric=Metric.TENSOR_BYTES,
         quantity=Quantity.BYTES,
