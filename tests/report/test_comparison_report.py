@@ -112,6 +112,13 @@ def test_a_trend_says_why_it_is_no_more() -> None:
     assert "cpu_model: 1 (before), 2 (after)" in text
 
 
+def test_calls_of_a_program_without_steps_are_those_of_the_run() -> None:
+    text = render_comparison_markdown(COMPARISONS["scopes"]())
+    assert text.count("| scope | calls | before |") == 2
+    assert "calls a step" not in text
+    assert render_comparison_markdown(COMPARISONS["one-run"]()).count("| scope | calls a step |") == 2
+
+
 @pytest.mark.parametrize(
     ("name", "level", "fact"),
     [

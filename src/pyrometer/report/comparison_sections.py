@@ -130,9 +130,8 @@ def build_parts(table: PartsTable, shape: Shape) -> Section:
         rows.append(_sum_row(words.rest_name(table.kind), table.rest, style, emphasis=Emphasis.FAINT))
     name = words.whole_name(table)
     rows.append(replace(_sum_row(name, table.whole, style, emphasis=Emphasis.STRONG), total=True))
-    calls = Column(heading="calls", spelled="calls" if table.unit is None else f"calls a {table.unit}")
     made = Table(
-        columns=(calls, *_columns()),
+        columns=(_calls_column(table), *_columns()),
         rows=tuple(rows),
         names=words.PART_NAMES[table.kind],
         details="notes" if any(row.details for row in rows) else "",
@@ -162,7 +161,7 @@ def build_calls(table: PartsTable, shape: Shape) -> Section | None:
         )
         for row, change in ordered[:top]
     )
-    columns = (Column(heading="calls", spelled="calls a step"), *_columns())
+    columns = (_calls_column(table), *_columns())
     left = len(ordered) - len(rows)
     return Section(
         title=f"{words.TABLE_TITLES[table.kind]}, one call",
@@ -222,6 +221,10 @@ def build_sections(comparison: Comparison, shape: Shape) -> Iterator[Section]:
             yield calls
     if comparison.functions is not None:
         yield build_functions(comparison.functions, shape)
+
+
+def _calls_column(table: PartsTable) -> Column:
+    return Column(heading="calls", spelled="calls" if table.unit is None else f"calls a {table.unit}")
 
 
 def _columns() -> tuple[Column, ...]:
