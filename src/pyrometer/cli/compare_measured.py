@@ -135,12 +135,13 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
         variable, _, value = words.pop(0).partition("=")
         variables[variable] = value
     interpreter = _interpreter(words)
-    command = command_in(words)
-    if command.script is not None and not (folder / command.script).is_file():
+    problem = _problem_of(words, folder)
+    if problem is not None:
         raise UsageError(
-            f"{name} is {text!r}, but there is no script {command.script!r}; a command is "
-            "[VARIABLE=value] [python] SCRIPT ARGS, or -m MODULE ARGS"
+            f"{name} is {text!r}, but {problem}; a command is [VARIABLE=value] [python] SCRIPT ARGS, or "
+            "-m MODULE ARGS"
         )
+    command = command_in(words)
     side = Side(
         name=text,
         arguments=tuple(words),
@@ -150,6 +151,18 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
         interpreter=interpreter,
     )
     return Contender(side=side, tree=None)
+
+
+def _problem_of(words: Sequence[str], folder: Path) -> str | None:
+    """Why these words behind ``python`` run nothing; None where they may."""
+    if not words:
+        return "that runs nothing"
+    first, *others = words
+    if first == "-m":
+        return None if others else "-m needs the name of a module"
+    if first.startswith("-"):
+        return f"{first!r} is no script"
+    return None if (folder / first).is_file() else f"there is no script {first!r}"
 
 
 def _interpreter(words: list[str]) -> str:
