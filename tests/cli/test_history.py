@@ -161,6 +161,24 @@ def test_the_programs_of_this_project_are_listed(folder: Folder) -> None:
     assert "\n/elsewhere\n" in everywhere
 
 
+def test_runs_that_the_trend_of_the_list_leaves_out_are_told(folder: Folder) -> None:
+    def listed(*options: str) -> str:
+        return " ".join(ask(folder, *options).stdout.split())
+
+    for step_ns in SLOWER:
+        keep(folder, step_p50_ns=step_ns)
+    whole = listed()
+    assert sum(whole.count(height) for height in "▁▂▃▄▅▆▇█") == 16
+    assert "A trend is that of" not in whole
+    keep(folder, step_p50_ns=11 * MS)
+    keep(folder, step_p50_ns=11 * MS)
+    cut = listed()
+    assert sum(cut.count(height) for height in "▁▂▃▄▅▆▇█") == 16
+    assert "A trend is that of the newest 16 runs where a program has more" in cut
+    assert "A trend is that of the newest 5 runs" in listed("--last", "5")
+    assert "A trend is that of" not in listed("train.py --batch-size 64")
+
+
 def test_the_runs_of_a_program_are_shown_with_its_changes(folder: Folder) -> None:
     for step_ns in SLOWER:
         keep(folder, step_p50_ns=step_ns)

@@ -25,6 +25,8 @@ from pyrometer.store.run_files import current_folder
 from pyrometer.units import format_count
 
 DEFAULT_LAST = 30
+_MOST_DRAWN = 16
+"""Of how many runs the list of programs draws the trend (``report/history_report.py``)."""
 _SEED = 20_261_117
 """Fixed, so that the same history gives the same answer each time."""
 
@@ -141,6 +143,7 @@ def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool
         if single is not None:
             shown = render_program(single, changes, remarks=remarks, screen=screen)
         else:
+            remarks = [*_runs_not_drawn(histories, min(_MOST_DRAWN, last)), *remarks]
             shown = render_programs(histories, remarks=remarks, screen=screen)
     print_text(shown)
 
@@ -160,6 +163,13 @@ def _remarks(histories: Sequence[ProgramHistory], unreadable: int, *, chosen: st
         some = format_count(unreadable, "entry of the history", "entries of the history")
         remarks.append(f"{some} could not be read, and {'is' if unreadable == 1 else 'are'} left out.")
     return remarks
+
+
+def _runs_not_drawn(histories: Sequence[ProgramHistory], drawn: int) -> list[str]:
+    if all(one.all_runs <= drawn for one in histories):
+        return []
+    newest = f"A trend is that of the newest {format_count(drawn, 'run')} where a program has more"
+    return [f"{newest}: with its name its runs are listed and drawn, as many as --last says."]
 
 
 def _forget(wanted: Sequence[str], *, everywhere: bool, yes: bool) -> None:
