@@ -8,14 +8,19 @@ from hypothesis import example, given
 from rich.cells import cell_len
 
 from pyrometer.analysis.comparison.model import Comparison
+from pyrometer.analysis.gate import LOOKS
 from pyrometer.analysis.identity import Comparability, Level, Weight
+from pyrometer.analysis.measured import build_measured
 from pyrometer.record.run import Run
+from pyrometer.record.trials import ProcessTurns
+from pyrometer.report import comparison_words as words
 from pyrometer.report.comparison_markdown import render_comparison_markdown
 from pyrometer.report.comparison_terminal import render_comparison_terminal
-from tests.compared_runs import Net, compare, difference, many_runs, net_run
+from tests.compared_runs import COMPARABLE, Net, compare, difference, many_runs, net_run
 from tests.report.sample_runs import HOSTILE_NAMES, main_strand, node, run_of
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
 from tests.sampled_runs import Seen, stack_samples
+from tests.trial_pairs import STEP_NS, pairs_of, process, trials_of
 
 CHANGED = Net(
     first_calls=2,
@@ -110,6 +115,38 @@ def test_a_trend_says_why_it_is_no_more() -> None:
     text = render_comparison_terminal(COMPARISONS["trend-only"]())
     assert "Trend only" in text
     assert "cpu_model: 1 (before), 2 (after)" in text
+
+
+def measured(calls: int) -> ProcessTurns:
+    """A process whose net is called so often a step, in its phase."""
+    nodes = {
+        ("module", "forward"): (calls, 200_000, 0),
+        ("module", "forward", "net"): (calls, 100_000, 0),
+        ("module", "loss"): (calls, 10_000, 0),
+        ("module", "loss", "loss"): (2 * calls, 10_000, 0),
+        ("module", "backward", "recomputed forward"): (calls, 10_000, 0),
+    }
+    return process(STEP_NS, nodes=nodes)
+
+
+def test_phases_of_a_measured_comparison_are_not_called_modules() -> None:
+    pairs = pairs_of(10, lambda _: measured(2), baseline=lambda _: measured(1))
+    comparison = build_measured(trials_of(pairs), LOOKS[0], COMPARABLE)
+    text = render_comparison_markdown(comparison)
+    assert "phase forward: called 2 × as often (1 → 2 a step)" in text
+    assert "<details><summary>Phases and modules</summary>" in text
+    assert "| phase, module | calls a step |" in text
+    assert "| in no phase |" in text
+    [table] = comparison.tables
+    told = {words.describe_calls(row, table) for row in table.rows}
+    assert {str(one).partition(":")[0] for one in told} == {
+        "phase forward",
+        "module net",
+        "phase loss",
+        "module loss",
+        "phase recomputed forward",
+    }
+    assert "Phases and modules" not in render_comparison_markdown(COMPARISONS["one-run"]())
 
 
 def test_calls_of_a_program_without_steps_are_those_of_the_run() -> None:

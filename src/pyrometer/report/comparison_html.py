@@ -134,15 +134,15 @@ def _parts_view(table: PartsTable) -> Block:
         *_both(table.rows, "allocated", lambda row: row.allocated),
     ]
     known = [column for column in columns if column.is_known]
-    rest = f"{words.rest_name(table.kind)}: {_in_words(table.rest)}"
+    rest = f"{words.rest_name(table)}: {_in_words(table.rest)}"
     whole = f"{words.whole_name(table)}: {_in_words(table.whole)}"
     return view(
         table.kind.value,
-        words.TABLE_TITLES[table.kind],
+        words.table_title(table),
         (
             grid(
                 f"{table.kind.value}-changes",
-                heading=words.PART_NAMES[table.kind],
+                heading=words.heading_of_parts(table),
                 names=names,
                 full_names=[words.path_name(row, most=_LONGEST_PATH) for row in table.rows],
                 columns=known,

@@ -127,17 +127,17 @@ def build_parts(table: PartsTable, shape: Shape) -> Section:
         rows.append(_folded_row(folded, shape.style))
     style = shape.style
     if table.kind is not PartsKind.PHASES or table.rest.before or table.rest.after:
-        rows.append(_sum_row(words.rest_name(table.kind), table.rest, style, emphasis=Emphasis.FAINT))
+        rows.append(_sum_row(words.rest_name(table), table.rest, style, emphasis=Emphasis.FAINT))
     name = words.whole_name(table)
     rows.append(replace(_sum_row(name, table.whole, style, emphasis=Emphasis.STRONG), total=True))
     made = Table(
         columns=(_calls_column(table), *_columns()),
         rows=tuple(rows),
-        names=words.PART_NAMES[table.kind],
+        names=words.heading_of_parts(table),
         details="notes" if any(row.details for row in rows) else "",
     )
     return Section(
-        title=words.TABLE_TITLES[table.kind],
+        title=words.table_title(table),
         blocks=(
             _trimmed(made),
             *notes(
@@ -164,9 +164,9 @@ def build_calls(table: PartsTable, shape: Shape) -> Section | None:
     columns = (_calls_column(table), *_columns())
     left = len(ordered) - len(rows)
     return Section(
-        title=f"{words.TABLE_TITLES[table.kind]}, one call",
+        title=f"{words.table_title(table)}, one call",
         blocks=(
-            _trimmed(Table(columns=columns, rows=rows, names=words.PART_NAMES[table.kind])),
+            _trimmed(Table(columns=columns, rows=rows, names=words.heading_of_parts(table))),
             *notes(
                 (f"Mean of a finished call, with all below it.{f' {left:,} more: --all.' if left else ''}",)
             ),

@@ -78,7 +78,7 @@ def _largest(comparison: Comparison) -> Iterator[str]:
         )
         if rows:
             told = ", ".join(_grown(row, table.kind) for row in rows[:_MOST_GROWN])
-            yield f"{words.TABLE_TITLES[table.kind]}: {told}. {words.describe_adding_up(table)}"
+            yield f"{words.table_title(table)}: {told}. {words.describe_adding_up(table)}"
 
 
 def _grown(row: PartChange, kind: PartsKind) -> str:

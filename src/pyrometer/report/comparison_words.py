@@ -22,6 +22,7 @@ from pyrometer.analysis.comparison.model import (
 from pyrometer.analysis.comparison.parts import is_called_otherwise
 from pyrometer.analysis.comparison.verdicts import LEAST_RUNS
 from pyrometer.analysis.identity import RULES, Difference, Level, Weight
+from pyrometer.record.torch_run import FORWARD_WITHOUT_GRADIENTS, PHASES, RECOMPUTED_FORWARD
 from pyrometer.record.trials import MAX_KEPT_NODES
 from pyrometer.report.cells import UNKNOWN_CELL, Style
 from pyrometer.report.safe_text import shorten_middle, visible
@@ -53,18 +54,19 @@ METRIC_NAMES = {
     Metric.HARDWARE_INSTRUCTIONS: "instructions (hardware)",
 }
 
-TABLE_TITLES = {
+_TITLES = {
     PartsKind.PHASES: "Phases",
     PartsKind.MODULES: "Modules",
     PartsKind.SCOPES: "Scopes",
     PartsKind.OPERATORS: "Operators",
 }
-PART_NAMES = {
+_PART_NAMES = {
     PartsKind.PHASES: "phase",
     PartsKind.MODULES: "module",
     PartsKind.SCOPES: "scope",
     PartsKind.OPERATORS: "operator",
 }
+_PHASES = frozenset({*PHASES, FORWARD_WITHOUT_GRADIENTS, RECOMPUTED_FORWARD})
 _WHOLES = {
     PartsKind.PHASES: "step (mean)",
     PartsKind.MODULES: "all steps (mean)",
@@ -198,9 +200,35 @@ def whole_name(table: PartsTable) -> str:
     return _WHOLES[table.kind] + (" a step" if a_step else "")
 
 
-def rest_name(kind: PartsKind) -> str:
+def table_title(table: PartsTable) -> str:
+    """What the parts of a table are, in the plural."""
+    return "Phases and modules" if _has_phases(table) else _TITLES[table.kind]
+
+
+def heading_of_parts(table: PartsTable) -> str:
+    """What a part of a table is, over their names."""
+    return "phase, module" if _has_phases(table) else _PART_NAMES[table.kind]
+
+
+def rest_name(table: PartsTable) -> str:
     """What is in no part."""
-    return "unexplained" if kind is PartsKind.PHASES else f"in no {PART_NAMES[kind]}"
+    if table.kind is PartsKind.PHASES:
+        return "unexplained"
+    return f"in no {'phase' if _has_phases(table) else _PART_NAMES[table.kind]}"
+
+
+def _has_phases(table: PartsTable) -> bool:
+    """Whether modules stand in the phases they are called in: so they do in trees that were measured."""
+    return table.kind is PartsKind.MODULES and table.measured_unit is not None
+
+
+def _is_phase(place: Place) -> bool:
+    """Of a tree that was measured: at the top there are phases, and one may stand in another.
+
+    A module may be called as its phase is: ``loss = CrossEntropyLoss()`` stands in the phase ``loss``.
+    """
+    outer = place.outer
+    return outer is None or (place.name in _PHASES and place.name != outer.name and _is_phase(outer))
 
 
 def metric_name(one: MetricChange) -> str:
@@ -327,7 +355,8 @@ def describe_metric(one: MetricChange, style: Style) -> str:
 
 def describe_calls(row: PartChange, table: PartsTable) -> str | None:
     """That a part is called more or less often, is new or has vanished; None where it is as before."""
-    name = f"{PART_NAMES[table.kind]} {short_name(part_name(row, table.kind))}"
+    kind = "phase" if _has_phases(table) and _is_phase(row.place) else _PART_NAMES[table.kind]
+    name = f"{kind} {short_name(part_name(row, table.kind))}"
     if not is_called_otherwise(row):
         return None
     if row.presence is not Presence.BOTH:
@@ -360,7 +389,7 @@ def describe_adding_up(table: PartsTable) -> str:
     explained = write_plain_signed(table.explained)
     whole = write_plain_signed(table.whole.grown)
     rest = write_plain_signed(table.unexplained)
-    where = "" if table.kind is PartsKind.PHASES else f" ({rest_name(table.kind)})"
+    where = "" if table.kind is PartsKind.PHASES else f" ({rest_name(table)})"
     return f"The parts explain {explained} of {whole}; unexplained: {rest}{where}."
 
 
@@ -377,7 +406,7 @@ def _describe_cut(table: PartsTable) -> str:
         return ""
     return (
         f" Of each pair the {MAX_KEPT_NODES} places that take most are kept; one that is not among them in "
-        f"all pairs is in the row '{rest_name(table.kind)}'."
+        f"all pairs is in the row '{rest_name(table)}'."
     )
 
 
