@@ -10,7 +10,7 @@ from pyrometer.analysis.comparison.model import Doubt, PartsKind, PartsTable, Pr
 from pyrometer.analysis.comparison.parts import outermost_called_otherwise
 from pyrometer.analysis.gate import LOOKS
 from pyrometer.record.trials import MAX_KEPT_NODES, Pair, ProcessTurns
-from pyrometer.report.comparison_words import describe_basis
+from pyrometer.report.comparison_words import describe_adding_up, describe_basis
 from tests.trial_pairs import STEP_NS, pairs_of, process
 
 _ROOT = ("module", "forward")
@@ -126,6 +126,17 @@ def test_the_parts_and_the_rest_are_the_change_of_the_whole() -> None:
     assert table.explained + table.unexplained == pytest.approx(table.whole.grown)
     assert table.whole.grown == pytest.approx(30_000)
     assert table.whole.verdict is Verdict.SLOWER
+
+
+def test_parts_that_come_to_more_than_the_whole_are_told_to() -> None:
+    nodes: dict[tuple[str, ...], tuple[float, float, float]] = {(*_ROOT, "layer"): (1.0, 1_200_000.0, 0.0)}
+    (table,) = find_changed_places(
+        [Pair(hash_seed=0, baseline=process(nodes=nodes), candidate=process(nodes=nodes))]
+    )
+    assert table.rest.before == -200_000
+    assert "medians of parts need not come to that of the whole" in describe_adding_up(table)
+    (whole,) = find_changed_places(measured({}, pairs=1))
+    assert "medians" not in describe_adding_up(whole)
 
 
 def test_a_module_of_less_than_a_hundredth_is_not_tested() -> None:

@@ -85,6 +85,21 @@ def test_half_a_percent_for_sure_is_no_change() -> None:
         assert judge_change(pairs, LOOKS[2]) == (Verdict.NO_CHANGE, None)
 
 
+@pytest.mark.parametrize("slow_side", ["candidate", "baseline"])
+def test_what_differs_in_few_turns_only_is_not_called_the_same(slow_side: str) -> None:
+    slow = process([STEP_NS] * 10 + [4 * STEP_NS] * 2)
+    pairs = [
+        Pair(
+            hash_seed=0,
+            **{"baseline": process(), "candidate": process(), "control": process()} | {slow_side: slow},
+        )
+    ] * 10
+    comparison = measured(pairs)
+    change = change_of(comparison, Metric.STEP)
+    assert (change.verdict, change.doubt) == (Verdict.CANNOT_TELL, Doubt.UNEVEN)
+    assert comparison.doubt is Doubt.UNEVEN
+
+
 def test_a_control_that_differs_leaves_no_verdict_on_any_time() -> None:
     def of(factor: float, change_ns: float) -> Callable[[random.Random], ProcessTurns]:
         figures = (1.0, 500_000 + change_ns, change_ns)

@@ -25,8 +25,6 @@ from pyrometer.store.run_files import current_folder
 from pyrometer.units import format_count
 
 DEFAULT_LAST = 30
-_MOST_DRAWN = 16
-"""Of how many runs the list of programs draws the trend (``report/history_report.py``)."""
 _SEED = 20_261_117
 """Fixed, so that the same history gives the same answer each time."""
 
@@ -122,7 +120,12 @@ def _meant(histories: Sequence[ProgramHistory], wanted: str) -> tuple[ProgramHis
 
 def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool, everywhere: bool) -> None:
     from pyrometer.report import Screen
-    from pyrometer.report.history_report import render_history_json, render_program, render_programs
+    from pyrometer.report.history_report import (
+        MOST_DRAWN,
+        render_history_json,
+        render_program,
+        render_programs,
+    )
 
     histories, unreadable = _histories(metric=metric, last=last, everywhere=everywhere)
     if wanted is not None:
@@ -143,7 +146,7 @@ def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool
         if single is not None:
             shown = render_program(single, changes, remarks=remarks, screen=screen)
         else:
-            remarks = [*_runs_not_drawn(histories, min(_MOST_DRAWN, last)), *remarks]
+            remarks = [*_runs_not_drawn(histories, min(MOST_DRAWN, last)), *remarks]
             shown = render_programs(histories, remarks=remarks, screen=screen)
     print_text(shown)
 

@@ -390,7 +390,12 @@ def describe_adding_up(table: PartsTable) -> str:
     whole = write_plain_signed(table.whole.grown)
     rest = write_plain_signed(table.unexplained)
     where = "" if table.kind is PartsKind.PHASES else f" ({rest_name(table)})"
-    return f"The parts explain {explained} of {whole}; unexplained: {rest}{where}."
+    more = (
+        " A time below 0 there: medians of parts need not come to that of the whole, and here they are more."
+        if min(table.rest.before or 0.0, table.rest.after or 0.0) < 0 and table.measured_unit is not None
+        else ""
+    )
+    return f"The parts explain {explained} of {whole}; unexplained: {rest}{where}.{more}"
 
 
 def write_plain_signed(duration_ns: float) -> str:

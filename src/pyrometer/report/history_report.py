@@ -40,6 +40,8 @@ ADVISORY = (
     "measure side by side: pyrometer compare --measure, pyrometer gate."
 )
 
+MOST_DRAWN = 16
+"""Of how many runs at most the list of programs draws the trend."""
 _NARROWEST = 40
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _NAMES = {
@@ -179,7 +181,7 @@ def _program_cells(history: ProgramHistory) -> dict[str, str]:
         "runs": f"{history.all_runs:,}",
         "latest": _when(history.latest)[:10],
         **{name: figures[name] for name in ("step", "samples/s", "tokens/s", "peak", "took")},
-        "trend": _drawn(history.series[-16:]) or UNKNOWN_CELL,
+        "trend": _drawn(history.series[-MOST_DRAWN:]) or UNKNOWN_CELL,
     }
 
 
