@@ -161,6 +161,8 @@ def test_what_was_halted_does_not_outlive_whoever_halted_it(tmp_path: Path) -> N
         group = int(measuring.stdout.readline())
         halted = [psutil.Process(group), *psutil.Process(group).children()]
         assert len(halted) == 2
+        while any(process.status() != psutil.STATUS_STOPPED for process in halted):
+            os.sched_yield()  # the signal is on its way
         measuring.kill()
     _, alive = psutil.wait_procs(halted, timeout=60)
     assert alive == []
