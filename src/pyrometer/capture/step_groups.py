@@ -77,10 +77,8 @@ class Stretch:
 
     def settle_samples(self) -> None:
         """The step is over: where nothing was learned, the samples are those of all calls."""
-        if self.samples is None:
-            self.samples = self.called_samples
-        if self.tokens is None:
-            self.tokens = self.called_tokens
+        if self.samples is None and self.tokens is None:
+            self.samples, self.tokens = self.called_samples, self.called_tokens
 
     def forget_samples(self) -> None:
         """They are not the step's."""
