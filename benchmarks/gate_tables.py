@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, median, stdev
 
 from gate_measuring import Outcome
@@ -165,24 +166,28 @@ def uneven(outcomes: Sequence[Outcome]) -> Section:
 def rules(outcomes: Sequence[Outcome]) -> Section:
     """What other tools' rules say of one process of each side, beside the gate."""
     light = [one for one in outcomes if one.workload == "light" and one.part in {"aa", "power"}]
-    columns: dict[str, list[Outcome]] = {}
+    cells: dict[str, list[Outcome]] = {}
     for one in sorted(light, key=lambda one: (one.extra, one.load != "quiet")):
-        name = f"+{one.extra:g} % {one.load}" if one.extra else f"same {one.load}"
-        columns.setdefault(name, []).append(one)
+        name = f"+{one.extra:g} %, {one.load}" if one.extra else f"same, {one.load}"
+        cells.setdefault(name, []).append(one)
+    judges: dict[str, Callable[[Outcome], bool]] = {"pyrometer": is_fail}
+    judges |= {rule: partial(_calls_slower, is_slower) for rule, is_slower in RULES.items()}
     lines = [
         "Share called slower, in %: other tools' rules on the light program, one process of each side",
-        f"{'':<34}{''.join(f'{name:>11}' for name in columns)}",
-        f"{'gates':<34}{''.join(f'{len(cell):>11}' for cell in columns.values())}",
-        f"{'pyrometer':<34}{''.join(f'{_percent(cell, is_fail):>11}' for cell in columns.values())}",
+        f"{'':<14}{'gates':>6}{''.join(f'{name:>{_rule_width(name)}}' for name in judges)}",
     ]
-    for rule, is_slower in RULES.items():
-
-        def calls_slower(one: Outcome, is_slower: Callable[..., bool] = is_slower) -> bool:
-            return is_slower(one.before, one.after)
-
-        shares = "".join(f"{_percent(cell, calls_slower):>11}" for cell in columns.values())
-        lines.append(f"{rule:<34}{shares}")
+    for name, cell in cells.items():
+        shares = "".join(f"{_percent(cell, holds):>{_rule_width(rule)}}" for rule, holds in judges.items())
+        lines.append(f"{name:<14}{len(cell):>6}{shares}")
     return Section(text="\n".join(lines))
+
+
+def _calls_slower(is_slower: Callable[[Sequence[float], Sequence[float]], bool], one: Outcome) -> bool:
+    return is_slower(one.before, one.after)
+
+
+def _rule_width(name: str) -> int:
+    return max(len(name) + 2, len("  100.0"))
 
 
 def attribution(outcomes: Sequence[Outcome]) -> Section:
@@ -192,7 +197,7 @@ def attribution(outcomes: Sequence[Outcome]) -> Section:
         cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
     lines = [
         "One place slowed by 3 to 5 % of a step: which places are told",
-        f"{'':<20}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}{'a wrong one told, %':<28}",
+        f"{'':<20}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}a wrong one told, %",
     ]
     missed = []
     for name, cell in cells.items():
