@@ -58,11 +58,7 @@ def share(count: int, of: int) -> str:
 
 def false_alarms(title: str, outcomes: Sequence[Outcome]) -> Section:
     """Gates on identical code, a row for each workload and load."""
-    cells: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
-    if len(cells) > 1:
-        cells["all"] = list(outcomes)
+    cells = _with_all(_by_cell(outcomes))
     heads = f"{'PASS':>6}{'undec.':>7}{'void':>6}{'pairs':>7}{'s':>6}{'others':>8}"
     lines = [title, f"{'':<22}{'gates':>6}{'FAIL':>6}  {'FAIL %, 95 % interval':<22}{heads}"]
     missed = []
@@ -92,11 +88,7 @@ def p_values(outcomes: Sequence[Outcome]) -> Section:
     FAIL asks for 1 % of change as well, so that few false alarms alone would not show a test that is off.
     Two-sided, over the pairs of the first look.
     """
-    cells: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
-    if len(cells) > 1:
-        cells["all"] = list(outcomes)
+    cells = _with_all(_by_cell(outcomes))
     lines = [
         "The test itself, on identical code: how many p-values are so low, in %, with the 95 % interval",
         f"{'':<24}{'gates':>6}  {'p ≤ 5 %':<26}{'p ≤ 1 %':<26}".rstrip(),
@@ -192,9 +184,7 @@ def _rule_width(name: str) -> int:
 
 def attribution(outcomes: Sequence[Outcome]) -> Section:
     """Whether the place that got the extra work is told first, and no other."""
-    cells: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
+    cells = _by_cell(outcomes)
     lines = [
         "One place slowed by 3 to 5 % of a step: which places are told",
         f"{'':<20}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}a wrong one told, %",
@@ -219,10 +209,7 @@ def biases(outcomes: Sequence[Outcome]) -> Section:
         "Identical code: does the order matter? Mean over gates ± standard error, in % of a step",
         f"{'':<24}{'gates':>5}{'candidate':>14}{'control':>14}   {'1st, 2nd, 3rd turn':<28}{'first started'}",
     ]
-    cells: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        if one.by_position:
-            cells.setdefault(f"{one.workload}, {one.load}", []).append(one)
+    cells = _by_cell([one for one in outcomes if one.by_position])
     for name, cell in cells.items():
         candidate = [median(one.ratios) for one in cell]
         control = [median(one.control) for one in cell]
@@ -244,6 +231,18 @@ def is_fail(outcome: Outcome) -> bool:
 def is_void(outcome: Outcome) -> bool:
     """Whether the control took the verdict back."""
     return outcome.reason == Reason.CONTROL
+
+
+def _by_cell(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    cells: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
+    return cells
+
+
+def _with_all(cells: dict[str, list[Outcome]]) -> dict[str, list[Outcome]]:
+    """The cells, and all of them together where they are several."""
+    return cells if len(cells) < 2 else {**cells, "all": [one for cell in cells.values() for one in cell]}
 
 
 def _count(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> int:

@@ -307,9 +307,9 @@ def _tell_problem(
     title = "REFUSED" if is_refused else "the program failed"
     first, *said = str(error).splitlines()
     # Indented: nothing that a program says can end such a block.
-    block = "".join(f"\n    {visible(line)}" for line in said)
-    lines = (f"# Pyrometer gate: {title}", for_markdown(first), *([block[1:]] if block else ()))
-    _append_summary(summary, "\n\n".join(lines) + "\n")
+    block = "\n".join(f"    {visible(line)}" for line in said)
+    paragraphs = (f"# Pyrometer gate: {title}", for_markdown(first), block)
+    _append_summary(summary, "\n\n".join(filter(None, paragraphs)) + "\n")
     if output is not None:
         text = render_problem_json(Verdict.REFUSED if is_refused else None, str(error))
         _write(Path(output), text, mode="w")
