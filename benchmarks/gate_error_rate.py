@@ -7,7 +7,7 @@ one in ``results/`` belongs to the sources: with ``--summary`` everybody can cou
 A gate that is under way when its time is over is finished, or long ones would be missing: only ``--short``,
 with gates of ten pairs at most, cuts off, and says so.
 
-  aa            the same code on both sides, on a quiet machine and on a busy one
+  aa            the same code on both sides
   power         2, 3, 5 and 10 % more work, which the program really does
   bursts        half as much work again, all of it in every 20th or 50th step
   torch         the same code, a small training program
@@ -16,8 +16,9 @@ with gates of ten pairs at most, cuts off, and says so.
                 ten is slower; more threads than cores
   rules         other tools' rules on the samples of aa and power (nothing is measured)
 
-Busy is: two gates at once, and a neighbour that is busy and idle by turns. Exits with 1 if a stated limit is
-missed for sure; with too few gates to be sure, UNCLEAR is printed.
+The machine is quiet but for the gate, has two gates at once, or is busy: two at once and a neighbour that is
+busy and idle by turns. Exits with 1 if a stated limit is missed for sure; with too few gates to be sure,
+UNCLEAR is printed.
 """
 
 import argparse
@@ -35,16 +36,14 @@ from pathlib import Path
 
 import msgspec
 from gate_load import machine_facts, neighbours
-from gate_measuring import Outcome, engine, plan_for, run_gates
+from gate_measuring import Outcome, is_of_this_engine, plan_for, run_gate
 from gate_tables import Section, attribution, biases, false_alarms, p_values, power, rules, uneven
-from gate_trials import CELLS, Cell
+from gate_trials import BUSY, CELLS, TWO_AT_ONCE, Cell
 
 from pyrometer.analysis.gate import LOOKS, Look
 from pyrometer.record.trials import Plan
 
 PARTS = ("aa", "power", "bursts", "torch", "attribution", "adversaries", "rules")
-JOBS = 2
-"""So many gates at once where the machine is to be busy."""
 BLOCK_OF_TABLES = re.compile(r"^(```text gates\n).*?^(```)$", re.MULTILINE | re.DOTALL)
 """Where a page shows them."""
 BLOCK = 10
@@ -74,21 +73,19 @@ class Results:
             except msgspec.MsgspecError as error:
                 print(f"{self.file}:{number} is left out: {error}", file=sys.stderr)
 
-    def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep finished gates, at once."""
+    def add(self, outcome: Outcome) -> None:
+        """Keep a finished gate, at once."""
         with self.lock, self.file.open("ab") as stream:
-            self.outcomes += outcomes
-            stream.writelines(msgspec.json.encode(outcome) + b"\n" for outcome in outcomes)
+            self.outcomes.append(outcome)
+            stream.write(msgspec.json.encode(outcome) + b"\n")
 
     def parts_of_other_code(self) -> list[str]:
         """Which parts have gates that were measured or judged by other code than there is now."""
-        engines = {part: engine(part) for part in PARTS}
-        return sorted({one.part for one in self.outcomes if one.engine != engines.get(one.part)})
+        return sorted({one.part for one in self.outcomes if not is_of_this_engine(one)})
 
     def done(self, cell: Cell) -> int:
-        """How many gates of a kind there are; of those that share a baseline, each amount counts once."""
-        mine = [outcome for outcome in self.outcomes if cell.has(outcome)]
-        return len(mine) // max(len({outcome.extra for outcome in mine if cell.part == "power"}), 1)
+        """How many gates of a kind there are."""
+        return sum(map(cell.has, self.outcomes))
 
 
 @dataclass(slots=True)
@@ -118,7 +115,7 @@ class Run:
         return cell.short if self.is_short else cell.wanted
 
     def _block(self, cell: Cell, gates: int, is_over: Callable[[], bool]) -> None:
-        key = f"{cell.part} {cell.workload} {cell.load}"
+        key = f"{cell.part} {cell.workload} {cell.load.name}"
         if key not in self.plans:
             trial = cell.trial()
             self.plans[key] = plan_for(trial.baseline, threads=trial.threads)
@@ -132,21 +129,20 @@ class Run:
                 self._gate(cell, self.plans[key], is_over if self.is_short else lambda: False)
 
         with contextlib.ExitStack() as beside:
-            if cell.neighbours:
-                beside.enter_context(neighbours(cell.neighbours, cell.switch_s))
-            jobs = JOBS if cell.is_busy else 1
-            workers = beside.enter_context(ThreadPoolExecutor(jobs))
-            for done in [workers.submit(work) for _ in range(jobs)]:
+            if cell.load.neighbours:
+                beside.enter_context(neighbours(cell.load.neighbours, cell.load.switch_s))
+            workers = beside.enter_context(ThreadPoolExecutor(cell.load.at_once))
+            for done in [workers.submit(work) for _ in range(cell.load.at_once)]:
                 done.result()
 
     def _gate(self, cell: Cell, plan: Plan, is_over: Callable[[], bool]) -> None:
         seed = random.SystemRandom().getrandbits(32)
         looks = looks_of(is_short=self.is_short)
-        outcomes = run_gates(cell.trial(), plan, seed=seed, looks=looks, is_over=is_over)
-        if outcomes is None:
+        outcome = run_gate(cell.trial(), plan, seed=seed, looks=looks, is_over=is_over)
+        if outcome is None:
             self.cut_off += 1
         else:
-            self.results.add(outcomes)
+            self.results.add(outcome)
 
 
 def tables_of(outcomes: Sequence[Outcome], parts: Sequence[str] = PARTS) -> list[Section]:
@@ -170,6 +166,7 @@ def tables_of(outcomes: Sequence[Outcome], parts: Sequence[str] = PARTS) -> list
         false_alarms(
             "Adversaries, the same code on both sides: FAIL is a false alarm (limit: 1 %)",
             of_part["adversaries"],
+            same,
         )
         if of_part["adversaries"]
         else None,
@@ -209,7 +206,7 @@ def head(*, is_short: bool) -> str:
             f"Max slowdown 0, looks after {pairs} pairs ({alphas} %).",
             "A pair: a fresh process of baseline, candidate and control. void: the control differed.",
             "others: cores that processes not ours kept busy, median.",
-            f"busy: {JOBS} gates at once, beside a neighbour that comes and goes.",
+            f"{TWO_AT_ONCE.name}: of the gates. {BUSY.name}: also a neighbour that comes and goes.",
             "Intervals: Clopper-Pearson, 95 %. PASS or FAIL: all of one keeps its limit, or misses it.",
         )
     )
@@ -224,7 +221,8 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """What was asked for on the command line."""
     parser = argparse.ArgumentParser(description="Count how often the gate is wrong.")
     parser.add_argument("--only", choices=PARTS, action="append", help="these parts (default: all)")
-    parser.add_argument("--load", choices=sorted({cell.load for cell in CELLS}), help="beside this only")
+    parser.add_argument("--load", choices=sorted({cell.load.name for cell in CELLS}), help="beside this only")
+    parser.add_argument("--extra", type=float, help="with so many percent of extra work only")
     parser.add_argument("--minutes", type=float, default=60.0, help="for each part (default: %(default)g)")
     parser.add_argument(
         "--short", action="store_true", help="few gates of ten pairs, none kept: three minutes"
@@ -257,7 +255,13 @@ def main() -> int:
         ends_s = time.monotonic() + SHORT_S
         for index, part in enumerate(measured):
             share_s = (ends_s - time.monotonic()) / (len(measured) - index)
-            cells = [cell for cell in CELLS if cell.part == part and options.load in {None, cell.load}]
+            cells = [
+                cell
+                for cell in CELLS
+                if cell.part == part
+                and options.load in {None, cell.load.name}
+                and options.extra in {None, cell.extra}
+            ]
             run.measure(cells, budget_s=share_s if options.short else 60 * options.minutes)
         if run.cut_off:
             print(f"Not finished in time, and left out: {run.cut_off}\n")

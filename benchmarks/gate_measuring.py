@@ -1,16 +1,14 @@
 """Gates measured as the product does it, each told in a line of JSON.
 
-A gate with one candidate is the product's own ``measure_pair`` and ``judge`` at the planned looks, from a
-plan that all gates of a program share. Where several candidates share a baseline and a control, they take
-turns in the same way, and each has a verdict of its own: those on equal amounts of extra work stay
-independent of each other.
+Each is the product's own ``measure_pair`` and ``judge`` at the planned looks, from a plan that all gates of
+a program share.
 """
 
 import hashlib
 import math
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -33,9 +31,9 @@ from pyrometer.analysis.trials import (
 )
 from pyrometer.experiment.experiment import LARGEST_HASH_SEED
 from pyrometer.experiment.paced_process import Side, Surroundings, running
-from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair, take_turns
-from pyrometer.experiment.planning import Wanted, is_steady, plan_turns
-from pyrometer.record.trials import Pair, Plan, ProcessTurns, Round
+from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, measure_pair
+from pyrometer.experiment.planning import Wanted, plan_turns
+from pyrometer.record.trials import Pair, Plan, ProcessTurns
 from pyrometer.stats.pooled import pooled_median
 
 HERE = Path(__file__).parent
@@ -61,6 +59,12 @@ PLACES = (
 """What decides besides which places are told."""
 PROGRAMS = ("gate_light_program.py", "gate_load.py", "gate_torch_program.py")
 """What is measured, and beside what."""
+_EARLIER = {
+    # How a process's end is waited for on systems without pidfd_open, and nothing where there is one.
+    "22add5bc": ("5a5157b4",),
+    "45ffc495": ("c436faa2",),
+}
+"""By engine those before it that measured and judged just the same, and why that is certain."""
 _DIGITS = 5
 
 
@@ -105,13 +109,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What a gate is to be tried on: a baseline, and candidates by percent of extra work."""
+    """What a gate is to be tried on."""
 
     part: str
     workload: str
     load: str
     baseline: Side
-    candidates: Mapping[float, Side]
+    candidate: Side
+    extra: float = 0.0
+    """Of real extra work that the candidate does, in percent of a step."""
     slowed: str | None = None
     threads: int = 1
     before_a_round: Callable[[Plan], None] | None = None
@@ -134,21 +140,13 @@ class Orders(random.Random):
         return order
 
 
-@dataclass(slots=True)
-class _Arm:
-    """One candidate, pair by pair."""
-
-    extra: float
-    pairs: list[Pair] = field(default_factory=list)
-    judgement: Judgement | None = None
-
-
 @dataclass(slots=True, kw_only=True)
 class _Course:
-    """What is known of a gate besides its pairs."""
+    """A gate under way."""
 
     trial: Trial
     plan: Plan
+    pairs: list[Pair] = field(default_factory=list)
     orders: list[list[list[str]]] = field(default_factory=list)
     """In each pair, that of the starts and then of each round."""
     began: CpuUse = field(default_factory=CpuUse.now)
@@ -173,134 +171,87 @@ def plan_for(program: Side, *, threads: int = 1) -> Plan:
             return plan_turns([processes["pilot"]], Wanted(threads=threads))
 
 
-def run_gates(
+def run_gate(
     trial: Trial,
     plan: Plan,
     *,
     seed: int,
     looks: Sequence[Look] = LOOKS,
     is_over: Callable[[], bool] = lambda: False,
-) -> list[Outcome] | None:
-    """A verdict on each candidate, each at the first planned look that gives one; None if time ran out."""
+) -> Outcome | None:
+    """A verdict at the first planned look that gives one; None if time ran out."""
     chooser = Orders(seed)
     if trial.before_a_round is not None:
         act = trial.before_a_round
         chooser.act = lambda: act(plan)
-    arms = {f"+{extra:g}": _Arm(extra) for extra in trial.candidates}
     course = _Course(trial=trial, plan=plan)
-    outcomes: list[Outcome] = []
+    pairs = course.pairs
     for look in looks:
-        open_arms = {name: arm for name, arm in arms.items() if arm.judgement is None}
-        for _ in range(look.pairs - len(next(iter(open_arms.values())).pairs)):
+        for _ in range(look.pairs - len(pairs)):
             if is_over():
                 return None
             chooser.chosen = []
-            for name, pair in _measure(trial, plan, list(open_arms), chooser).items():
-                open_arms[name].pairs.append(pair)
+            pairs.append(_measure(trial, plan, chooser))
             course.orders.append(chooser.chosen)
-        for arm in open_arms.values():
-            metric = default_metric(arm.pairs)
-            judgement = judge(
-                candidate_ratios(arm.pairs, metric),
-                control_ratios(arm.pairs, metric),
-                averages=average_ratios(arm.pairs, metric),
-                max_slowdown=0.0,
-                look=look,
-                is_last=look is looks[-1],
-            )
-            if judgement.verdict is not None:
-                arm.judgement = judgement
-                outcomes.append(_outcome(course, arm, judgement))
-        if len(outcomes) == len(arms):
-            break
-    return outcomes
+        metric = default_metric(pairs)
+        judgement = judge(
+            candidate_ratios(pairs, metric),
+            control_ratios(pairs, metric),
+            averages=average_ratios(pairs, metric),
+            max_slowdown=0.0,
+            look=look,
+            is_last=look is looks[-1],
+        )
+        if judgement.verdict is not None:
+            return _outcome(course, judgement)
+    raise AssertionError("the last look always has a verdict")
 
 
 def measured_change(trial: Trial, plan: Plan, *, pairs: int) -> float:
-    """By how much the one candidate is slower, from a few pairs and without a verdict."""
+    """By how much the candidate is slower, from a few pairs and without a verdict."""
     chooser = Orders(0)
-    (name,) = (f"+{extra:g}" for extra in trial.candidates)
-    measured = [_measure(trial, plan, [name], chooser)[name] for _ in range(pairs)]
+    measured = [_measure(trial, plan, chooser) for _ in range(pairs)]
     return math.expm1(pooled_median(candidate_ratios(measured, Metric.LATENCY)))
 
 
-def _measure(trial: Trial, plan: Plan, arms: Sequence[str], chooser: Orders) -> dict[str, Pair]:
+def _measure(trial: Trial, plan: Plan, chooser: Orders) -> Pair:
     surroundings = Surroundings(
         hash_seed=chooser.randint(0, LARGEST_HASH_SEED),
         threads=trial.threads,
     )
-    candidates = {f"+{extra:g}": program for extra, program in trial.candidates.items()}
+    sides = {BASELINE: trial.baseline, CANDIDATE: trial.candidate, CONTROL: trial.baseline}
     with tempfile.TemporaryDirectory(prefix="gate-", ignore_cleanup_errors=True) as folder:
-        scratch = Path(folder)
-        if len(candidates) == 1:
-            sides = {BASELINE: trial.baseline, CANDIDATE: candidates[arms[0]], CONTROL: trial.baseline}
-            measured = measure_pair(sides, plan, surroundings, scratch=scratch, chooser=chooser)
-            return {arms[0]: measured.pair}
-        sides = {BASELINE: trial.baseline, CONTROL: trial.baseline, **{arm: candidates[arm] for arm in arms}}
-        told = _measure_many(sides, plan, surroundings, scratch=scratch, chooser=chooser)
-    return {
-        arm: Pair(
-            hash_seed=surroundings.hash_seed,
-            baseline=told[BASELINE],
-            candidate=told[arm],
-            control=told[CONTROL],
-        )
-        for arm in arms
-    }
-
-
-def _measure_many(
-    sides: Mapping[str, Side],
-    plan: Plan,
-    surroundings: Surroundings,
-    *,
-    scratch: Path,
-    chooser: random.Random,
-) -> dict[str, ProcessTurns]:
-    """Any number of fresh processes that start, warm up and take turns in random order, as a pair's do."""
-    started = {name: sides[name] for name in chooser.sample(list(sides), len(sides))}
-    taken = take_turns(started, plan, surroundings, scratch=scratch, chooser=chooser)
-    return {
-        name: ProcessTurns(
-            rounds=tuple(
-                Round(turn.duration_ns, turn.steps, turn.samples, turn.preemptions) for turn in seen.turns
-            ),
-            warmup_ns=tuple(seen.warmup_ns),
-            is_warm=is_steady(seen.warmup_ns),
-        )
-        for name, seen in taken.seen.items()
-    }
+        return measure_pair(sides, plan, surroundings, scratch=Path(folder), chooser=chooser).pair
 
 
 # What came of it.
 
 
-def _outcome(course: _Course, arm: _Arm, judgement: Judgement) -> Outcome:
-    trial, plan, orders = course.trial, course.plan, course.orders
+def _outcome(course: _Course, judgement: Judgement) -> Outcome:
+    trial, plan, pairs, orders = course.trial, course.plan, course.pairs, course.orders
     if _engine_on_disk(trial.part) != engine(trial.part):
         raise SystemExit("The sources have changed while they were measured: this gate is not kept.")
     ended = CpuUse.now()
-    metric = default_metric(arm.pairs)
-    only = len(trial.candidates) == 1
+    metric = default_metric(pairs)
     return Outcome(
         part=trial.part,
         workload=trial.workload,
         load=trial.load,
-        extra=arm.extra,
+        extra=trial.extra,
         verdict=judgement.verdict or "",
         reason=judgement.reason,
         pairs=judgement.pairs,
         change=_rounded(judgement.change),
         p_slower=_rounded(judgement.p_slower),
         p_control=_rounded(judgement.p_control),
-        ratios=_medians(candidate_ratios(arm.pairs, metric)),
-        control=_medians(control_ratios(arm.pairs, metric)),
-        before=_step_times(arm.pairs[0].baseline),
-        after=_step_times(arm.pairs[1].candidate),
-        by_position=_deviations(arm.pairs, [each[1:] for each in orders]) if only else [],
-        by_start=_deviations(arm.pairs, [[each[0]] * plan.rounds for each in orders]) if only else [],
+        ratios=_medians(candidate_ratios(pairs, metric)),
+        control=_medians(control_ratios(pairs, metric)),
+        before=_step_times(pairs[0].baseline),
+        after=_step_times(pairs[1].candidate),
+        by_position=_deviations(pairs, [each[1:] for each in orders]),
+        by_start=_deviations(pairs, [[each[0]] * plan.rounds for each in orders]),
         slowed=trial.slowed,
-        told=[] if trial.slowed is None else _told_places(arm.pairs, judgement),
+        told=[] if trial.slowed is None else _told_places(pairs, judgement),
         turn_steps=plan.turn_steps,
         rounds=plan.rounds,
         seconds=round(ended.at_s - course.began.at_s, 2),
@@ -359,3 +310,9 @@ def _engine_on_disk(part: str) -> str:
 def engine(part: str) -> str:
     """Which code measures and judges a part's gates: a short hash over the sources, when first asked for."""
     return _engine_on_disk(part)
+
+
+def is_of_this_engine(outcome: Outcome) -> bool:
+    """Whether a gate was measured and judged as it would be now."""
+    now = engine(outcome.part)
+    return outcome.engine in {now, *_EARLIER.get(now, ())}

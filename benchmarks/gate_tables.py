@@ -7,6 +7,7 @@ from statistics import fmean, median, stdev
 
 from gate_measuring import Outcome
 from gate_rules import RULES
+from gate_trials import BUSY, QUIET, TWO_AT_ONCE
 
 from pyrometer.analysis.gate import LOOKS, Reason, Verdict, two_sided_p_value
 from pyrometer.stats.binomial import clopper_pearson
@@ -20,6 +21,7 @@ RIGHT_FIRST = 0.95
 WRONG_TOLD = 0.01
 WITHIN_PAIRS = (10, 20, 40)
 FIRST_LOOK = LOOKS[0].pairs
+LOADS = tuple(load.name for load in (QUIET, TWO_AT_ONCE, BUSY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +58,11 @@ def share(count: int, of: int) -> str:
     return f"{100 * count / of:.0f} %" if of else "–"
 
 
-def false_alarms(title: str, outcomes: Sequence[Outcome]) -> Section:
-    """Gates on identical code, a row for each workload and load."""
+def false_alarms(title: str, outcomes: Sequence[Outcome], others: Sequence[Outcome] = ()) -> Section:
+    """Gates on identical code, a row for each workload and load; the last is of all, with the others' too."""
     cells = _with_all(_by_cell(outcomes))
+    if others:
+        cells["all, and those above"] = [*outcomes, *others]
     heads = f"{'PASS':>6}{'undec.':>7}{'void':>6}{'pairs':>7}{'s':>6}{'others':>8}"
     lines = [title, f"{'':<22}{'gates':>6}{'FAIL':>6}  {'FAIL %, 95 % interval':<22}{heads}"]
     missed = []
@@ -110,12 +114,12 @@ def p_values(outcomes: Sequence[Outcome]) -> Section:
 def power(outcomes: Sequence[Outcome]) -> Section:
     """Gates on real extra work: how many say FAIL, and after how many pairs."""
     cells: dict[tuple[str, float], list[Outcome]] = {}
-    for outcome in sorted(outcomes, key=lambda one: (one.workload, one.load != "quiet", one.extra)):
+    for outcome in sorted(outcomes, key=lambda one: (one.workload, one.extra, _load_order(one))):
         cells.setdefault((f"{outcome.workload}, {outcome.load}", outcome.extra), []).append(outcome)
     heads = "".join(f"{f'≤ {pairs} pairs':<19}" for pairs in WITHIN_PAIRS)
     lines = [
         "Real extra work: FAIL within so many pairs, in %, with the 95 % interval",
-        f"{'':<14}{'extra':>6}{'seen as':>8}{'gates':>6}  {heads}{'PASS':>5}{'void':>6}",
+        f"{'':<18}{'extra':>6}{'seen as':>8}{'gates':>6}  {heads}{'PASS':>5}{'void':>6}",
     ]
     missed = []
     for (name, extra), cell in cells.items():
@@ -126,51 +130,54 @@ def power(outcomes: Sequence[Outcome]) -> Section:
             target = POWER.get((extra, pairs))
             if target is not None:
                 verdicts.append(f"≥ {100 * target:g} % {at_least(caught, len(cell), target)}")
-        if any("FAIL" in verdict for verdict in verdicts) and name.endswith("quiet"):
+        if any("FAIL" in verdict for verdict in verdicts) and not name.endswith(BUSY.name):
             missed.append(f"power: +{extra:g} %, {name}")
         passes = share(_count(cell, lambda one: one.verdict == Verdict.PASS), len(cell))
         seen = f"{100 * median(one.change or 0.0 for one in cell):+.1f} %"
         lines.append(
-            f"{name:<14}{f'+{extra:g} %':>6}{seen:>8}{len(cell):>6}  {shares}{passes:>5}"
+            f"{name:<18}{f'+{extra:g} %':>6}{seen:>8}{len(cell):>6}  {shares}{passes:>5}"
             f"{share(_count(cell, is_void), len(cell)):>6}"
         )
         if verdicts:
-            lines.append(f"{'':<28}limit: {'; '.join(verdicts)}")
+            lines.append(f"{'':<32}limit: {'; '.join(verdicts)}")
     return Section(text="\n".join(lines), missed=tuple(missed))
 
 
 def uneven(outcomes: Sequence[Outcome]) -> Section:
     """Gates on extra work in few steps, which a usual turn does not show: PASS would be false."""
-    passes = _count(outcomes, lambda one: one.verdict == Verdict.PASS)
-    told = _count(outcomes, lambda one: one.reason == Reason.UNEVEN)
-    verdict = at_most(passes, len(outcomes), FALSE_ALARMS)
-    passed = f"{rate(passes, len(outcomes))} {verdict}"
-    shares = f"{share(told, len(outcomes)):<15}{share(_count(outcomes, is_fail), len(outcomes))}"
-    lines = (
+    lines = [
         "Half as much work again, all of it in every 20th or 50th step: what is said, in %",
-        f"{'':<14}{'gates':>6}  {'PASS, with the interval':<26}{'called uneven':<15}FAIL",
-        f"{'light, quiet':<14}{len(outcomes):>6}  {passed:<26}{shares}",
-    )
-    missed = ("PASS of what is slower in few steps",) if verdict == "FAIL" else ()
-    return Section(text="\n".join(lines), missed=missed)
+        f"{'':<20}{'gates':>6}  {'PASS, with the interval':<26}{'called uneven':<15}FAIL",
+    ]
+    missed = []
+    for name, cell in _by_cell(outcomes).items():
+        passes = _count(cell, lambda one: one.verdict == Verdict.PASS)
+        verdict = at_most(passes, len(cell), FALSE_ALARMS)
+        if verdict == "FAIL":
+            missed.append(f"PASS of what is slower in few steps: {name}")
+        passed = f"{rate(passes, len(cell))} {verdict}"
+        told = share(_count(cell, lambda one: one.reason == Reason.UNEVEN), len(cell))
+        fails = share(_count(cell, is_fail), len(cell))
+        lines.append(f"{name:<20}{len(cell):>6}  {passed:<26}{told:<15}{fails}")
+    return Section(text="\n".join(lines), missed=tuple(missed))
 
 
 def rules(outcomes: Sequence[Outcome]) -> Section:
     """What other tools' rules say of one process of each side, beside the gate."""
     light = [one for one in outcomes if one.workload == "light" and one.part in {"aa", "power"}]
     cells: dict[str, list[Outcome]] = {}
-    for one in sorted(light, key=lambda one: (one.extra, one.load != "quiet")):
+    for one in sorted(light, key=lambda one: (one.extra, _load_order(one))):
         name = f"+{one.extra:g} %, {one.load}" if one.extra else f"same, {one.load}"
         cells.setdefault(name, []).append(one)
     judges: dict[str, Callable[[Outcome], bool]] = {"pyrometer": is_fail}
     judges |= {rule: partial(_calls_slower, is_slower) for rule, is_slower in RULES.items()}
     lines = [
         "Share called slower, in %: other tools' rules on the light program, one process of each side",
-        f"{'':<14}{'gates':>6}{''.join(f'{name:>{_rule_width(name)}}' for name in judges)}",
+        f"{'':<18}{'gates':>6}{''.join(f'{name:>{_rule_width(name)}}' for name in judges)}",
     ]
     for name, cell in cells.items():
         shares = "".join(f"{_percent(cell, holds):>{_rule_width(rule)}}" for rule, holds in judges.items())
-        lines.append(f"{name:<14}{len(cell):>6}{shares}")
+        lines.append(f"{name:<18}{len(cell):>6}{shares}")
     return Section(text="\n".join(lines))
 
 
@@ -187,7 +194,7 @@ def attribution(outcomes: Sequence[Outcome]) -> Section:
     cells = _by_cell(outcomes)
     lines = [
         "One place slowed by 3 to 5 % of a step: which places are told",
-        f"{'':<20}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}a wrong one told, %",
+        f"{'':<21}{'gates':>6}{'FAIL':>9}  {'right first, %':<28}a wrong one told, %",
     ]
     missed = []
     for name, cell in cells.items():
@@ -198,7 +205,7 @@ def attribution(outcomes: Sequence[Outcome]) -> Section:
             missed.append(f"attribution: {name}")
         told = (f"{rate(right, len(cell))} {verdicts[0]}", f"{rate(wrong, len(cell))} {verdicts[1]}")
         lines.append(
-            f"{name:<20}{len(cell):>6}{_percent(cell, is_fail):>7} %  {told[0]:<28}{told[1]:<28}".rstrip()
+            f"{name:<21}{len(cell):>6}{_percent(cell, is_fail):>7} %  {told[0]:<28}{told[1]:<28}".rstrip()
         )
     return Section(text="\n".join(lines), missed=tuple(missed))
 
@@ -235,9 +242,14 @@ def is_void(outcome: Outcome) -> bool:
 
 def _by_cell(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     cells: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=_load_order):
         cells.setdefault(f"{outcome.workload}, {outcome.load}", []).append(outcome)
     return cells
+
+
+def _load_order(outcome: Outcome) -> int:
+    """The three loads in their order, and what is no load of its own behind them."""
+    return LOADS.index(outcome.load) if outcome.load in LOADS else len(LOADS)
 
 
 def _with_all(cells: dict[str, list[Outcome]]) -> dict[str, list[Outcome]]:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from gate_light_program import BRANCHES, BURSTS_ADD, OWN_UNITS, UNITS
@@ -18,7 +18,7 @@ from pyrometer.experiment.paced_process import Side
 from pyrometer.record.trials import LEAD_SPREAD, Plan
 
 LIGHT, TORCH = "gate_light_program.py", "gate_torch_program.py"
-EXTRA_PERCENT = (2.0, 3.0, 5.0, 10.0)
+SHORT_PERCENT = 5.0
 SLOWED_PERCENT = (3.0, 4.0, 5.0)
 SLOWED_SHARE = 0.04
 LAYERS = ("first", "second", "third", "fourth", "fifth", "sixth")
@@ -26,34 +26,51 @@ MANY_THREADS = 4
 BURSTS = (20, 50)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the machine does while a gate is measured."""
+
+    name: str
+    at_once: int = 1
+    """So many gates are measured at the same time."""
+    neighbours: int = 0
+    """So many processes are busy and idle by turns."""
+    switch_s: tuple[float, float] = SLOW_S
+
+
+QUIET = Load("quiet")
+TWO_AT_ONCE = Load("two at once", at_once=2)
+BUSY = Load("busy", at_once=2, neighbours=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """One kind of gate: how many of it are wanted, in all and by the short version, and beside what."""
+    """One kind of gate: what is tried, beside what, and how many of it are wanted."""
 
     part: str
     workload: str
-    load: str
-    wanted: int
-    short: int
+    load: Load
     make: Callable[[str, str, str], Trial]
     """A new one, of that part, workload and load."""
-    is_busy: bool = False
-    """Several gates are measured at the same time."""
-    neighbours: int = 0
-    switch_s: tuple[float, float] = SLOW_S
+    wanted: int
+    short: int = 0
+    """So many by the short version."""
+    extra: float | None = None
+    """Only gates on so many percent of extra work are of this kind; None: whatever it is."""
 
     def trial(self) -> Trial:
         """What the next gate is tried on."""
-        return self.make(self.part, self.workload, self.load)
+        return self.make(self.part, self.workload, self.load.name)
 
     def has(self, outcome: Outcome) -> bool:
         """Whether an outcome is one of these."""
-        return (outcome.part, outcome.workload, outcome.load) == (self.part, self.workload, self.load)
+        kind = (outcome.part, outcome.workload, outcome.load)
+        return kind == (self.part, self.workload, self.load.name) and self.extra in {None, outcome.extra}
 
 
 def _same(part: str, workload: str, load: str, program: Side, *, threads: int = 1) -> Trial:
     return Trial(
-        part=part, workload=workload, load=load, baseline=program, candidates={0.0: program}, threads=threads
+        part=part, workload=workload, load=load, baseline=program, candidate=program, threads=threads
     )
 
 
@@ -98,7 +115,7 @@ def first_is_slower(part: str, workload: str, load: str) -> Trial:
         workload=workload,
         load=load,
         baseline=program,
-        candidates={0.0: program},
+        candidate=program,
         before_a_round=mark,
     )
 
@@ -113,7 +130,7 @@ def another_folder(part: str, workload: str, load: str) -> Trial:
         workload=workload,
         load=load,
         baseline=side(LIGHT, folder=folder),
-        candidates={0.0: side(LIGHT)},
+        candidate=side(LIGHT),
     )
 
 
@@ -125,10 +142,16 @@ def _folder() -> str:
     return folder
 
 
-def extra_work(part: str, workload: str, load: str) -> Trial:
-    """All amounts of extra work, beside one baseline."""
-    candidates = {percent: _with_extra(percent) for percent in EXTRA_PERCENT}
-    return Trial(part=part, workload=workload, load=load, baseline=_with_extra(0), candidates=candidates)
+def extra_work(part: str, workload: str, load: str, *, percent: float) -> Trial:
+    """The light program, and with so much extra work."""
+    return Trial(
+        part=part,
+        workload=workload,
+        load=load,
+        baseline=_with_extra(0),
+        candidate=_with_extra(percent),
+        extra=percent,
+    )
 
 
 def _with_extra(percent: float, *options: object) -> Side:
@@ -144,7 +167,8 @@ def bursts(part: str, workload: str, load: str) -> Trial:
         workload=workload,
         load=load,
         baseline=side(LIGHT, "--bursts", "00"),
-        candidates={100 * BURSTS_ADD: side(LIGHT, "--bursts", every)},
+        candidate=side(LIGHT, "--bursts", every),
+        extra=100 * BURSTS_ADD,
     )
 
 
@@ -156,7 +180,8 @@ def slowed_scope(part: str, workload: str, load: str) -> Trial:
         workload=workload,
         load=load,
         baseline=_with_extra(0, "--tree", node),
-        candidates={percent: _with_extra(percent, "--tree", node)},
+        candidate=_with_extra(percent, "--tree", node),
+        extra=percent,
         slowed=" > ".join(_path_to(node)),
     )
 
@@ -175,7 +200,8 @@ def slowed_module(part: str, workload: str, load: str) -> Trial:
         workload=workload,
         load=load,
         baseline=side(TORCH, "--slow", layer, "--extra", "00"),
-        candidates={percent: side(TORCH, "--slow", layer, "--extra", f"{extra:02}")},
+        candidate=side(TORCH, "--slow", layer, "--extra", f"{extra:02}"),
+        extra=percent,
         slowed=f"forward > model > model.{layer}",
     )
 
@@ -189,7 +215,7 @@ def _matrices() -> tuple[int, float]:
         workload="",
         load="",
         baseline=side(TORCH),
-        candidates={0.0: side(TORCH, "--slow", LAYERS[0], "--extra", tried)},
+        candidate=side(TORCH, "--slow", LAYERS[0], "--extra", tried),
     )
     share = measured_change(trial, plan_for(trial.baseline), pairs=4) / tried
     extra = max(round(SLOWED_SHARE / share), 1) if share > 0 else tried
@@ -197,62 +223,23 @@ def _matrices() -> tuple[int, float]:
 
 
 CELLS = (
-    Cell(part="aa", workload="light", load="quiet", wanted=500, short=2, make=light),
-    Cell(
-        part="aa", workload="light", load="busy", wanted=500, short=2, make=light, is_busy=True, neighbours=1
+    Cell("aa", "light", QUIET, light, wanted=250, short=2),
+    Cell("aa", "light", TWO_AT_ONCE, light, wanted=500),
+    Cell("aa", "light", BUSY, light, wanted=250, short=2),
+    *(
+        Cell("power", "light", load, partial(extra_work, percent=percent), wanted, short, extra=percent)
+        for percent, wanted in ((2.0, 60), (3.0, 400), (5.0, 400), (10.0, 60))
+        for load, short in ((QUIET, int(percent == SHORT_PERCENT)), (TWO_AT_ONCE, 0), (BUSY, 0))
     ),
-    Cell(part="power", workload="light", load="quiet", wanted=300, short=1, make=extra_work),
-    Cell(
-        part="power",
-        workload="light",
-        load="busy",
-        wanted=60,
-        short=0,
-        make=extra_work,
-        is_busy=True,
-        neighbours=1,
-    ),
-    Cell(part="bursts", workload="light", load="quiet", wanted=100, short=1, make=bursts),
-    Cell(part="torch", workload="torch", load="quiet", wanted=60, short=1, make=training),
-    Cell(part="attribution", workload="scopes", load="quiet", wanted=200, short=1, make=slowed_scope),
-    Cell(part="attribution", workload="modules", load="quiet", wanted=60, short=0, make=slowed_module),
-    Cell(
-        part="adversaries",
-        workload="light",
-        load="first is slower",
-        wanted=100,
-        short=1,
-        make=first_is_slower,
-        is_busy=True,
-    ),
-    Cell(part="adversaries", workload="light", load="drift", wanted=100, short=1, make=drift, is_busy=True),
-    Cell(
-        part="adversaries",
-        workload="light",
-        load="another folder",
-        wanted=100,
-        short=0,
-        make=another_folder,
-        is_busy=True,
-    ),
-    Cell(
-        part="adversaries",
-        workload="light",
-        load="neighbours",
-        wanted=100,
-        short=0,
-        make=light,
-        neighbours=2,
-        switch_s=FAST_S,
-    ),
-    Cell(
-        part="adversaries",
-        workload="light",
-        load="outliers",
-        wanted=100,
-        short=1,
-        make=outliers,
-        is_busy=True,
-    ),
-    Cell(part="adversaries", workload="torch", load="4 threads", wanted=30, short=0, make=many_threads),
+    Cell("bursts", "light", QUIET, bursts, wanted=400, short=1),
+    Cell("torch", "torch", QUIET, training, wanted=60, short=1),
+    Cell("torch", "torch", TWO_AT_ONCE, training, wanted=60),
+    Cell("attribution", "scopes", QUIET, slowed_scope, wanted=400, short=1),
+    Cell("attribution", "modules", QUIET, slowed_module, wanted=100),
+    Cell("adversaries", "light", Load("first is slower", at_once=2), first_is_slower, wanted=100, short=1),
+    Cell("adversaries", "light", Load("drift", at_once=2), drift, wanted=100, short=1),
+    Cell("adversaries", "light", Load("another folder", at_once=2), another_folder, wanted=100),
+    Cell("adversaries", "light", Load("neighbours", neighbours=2, switch_s=FAST_S), light, wanted=100),
+    Cell("adversaries", "light", Load("outliers", at_once=2), outliers, wanted=400, short=1),
+    Cell("adversaries", "torch", Load("4 threads"), many_threads, wanted=30),
 )

@@ -167,3 +167,21 @@ def test_the_workflow_for_github_gates_with_options_that_exist() -> None:
     options = {option for command in commands for option in re.findall(r"(?<!\S)--?[a-z][\w-]*", command)}
     assert options >= {"--baseline", "--max-slowdown", "--summary"}
     assert [option for option in options if not re.search(rf"(?<!\S){option}\b", shown)] == []
+
+
+@pytest.mark.parametrize(("code", "stops"), [(0, False), (1, True), (3, False), (4, True), (5, True)])
+def test_the_workflow_for_github_stops_for_what_is_slower_and_not_for_what_is_unsure(
+    code: int, stops: bool, tmp_path: Path
+) -> None:
+    workflow = (ROOT / "docs" / "ci" / "pyrometer-gate.yml").read_text(encoding="utf-8")
+    (tmp_path / "pyrometer").write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+    (tmp_path / "pyrometer").chmod(0o755)
+    steps = re.findall(r"run: >-\n((?: {10}.*\n)+)", workflow)
+    assert len(steps) == 2
+    for step in steps:
+        line = " ".join(step.replace("${{ github.base_ref }}", "main").split())
+        # As the runner calls it.
+        done = subprocess.run(
+            ["/bin/bash", "-e", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False
+        )
+        assert (done.returncode != 0) == stops

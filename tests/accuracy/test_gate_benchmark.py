@@ -105,6 +105,12 @@ def test_false_alarms_beyond_the_limit_are_told_as_missed(tables: ModuleType) ->
     assert "4.0 (2.5–6.1)" in section.text
 
 
+def test_all_gates_on_identical_code_are_counted_together(tables: ModuleType) -> None:
+    fails = outcome(part="adversaries", load="drift", verdict="FAIL")
+    section = tables.false_alarms("Adversaries", [fails], [outcome()] * 3)
+    assert "all, and those above       4     1  25.0 (" in section.text
+
+
 def test_a_gate_that_needed_forty_pairs_has_not_failed_within_twenty(tables: ModuleType) -> None:
     gates = [
         outcome(part="power", extra=3.0, verdict="FAIL", change=0.03, pairs=pairs)
@@ -165,6 +171,12 @@ def test_the_page_of_errors_shows_what_is_counted_from_the_gates_that_were_kept(
     assert anew.read_text(encoding="utf-8") == shown, "make gate-page writes it anew"
 
 
+def test_the_gates_that_are_kept_were_measured_by_the_code_there_is(error_rate: ModuleType) -> None:
+    results = error_rate.Results(error_rate.RESULTS)
+    results.read()
+    assert results.parts_of_other_code() == []
+
+
 def test_gates_of_other_code_are_not_counted_with_new_ones(
     error_rate: ModuleType,
     tmp_path: Path,
@@ -172,7 +184,7 @@ def test_gates_of_other_code_are_not_counted_with_new_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     kept = tmp_path / "gates.jsonl"
-    error_rate.Results(kept).add([outcome(engine="other")])
+    error_rate.Results(kept).add(outcome(engine="other"))
     monkeypatch.delattr(error_rate.Run, "measure")
     monkeypatch.setattr("sys.argv", ["gate_error_rate.py", "--only", "aa", "--results", str(kept)])
     assert error_rate.main() == 2

@@ -6,15 +6,25 @@ import pytest
 from msgspec.structs import replace
 
 from pyrometer.analysis.comparison.compare import compare_facts, find_unlike, started_s
-from pyrometer.analysis.comparison.model import Change, Comparison, Doubt, Metric, Part, Presence, Verdict
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Comparison,
+    Doubt,
+    Metric,
+    Part,
+    PartsKind,
+    Presence,
+    Verdict,
+)
 from pyrometer.analysis.comparison.samples import frame_shares
 from pyrometer.analysis.identity import Comparability, Level, Weight
 from pyrometer.record.counters import CacheCounts, CacheSimulation, CounterRecord
 from pyrometer.record.run import Run
+from pyrometer.record.torch_run import TorchRun
 from tests.compared_runs import Net, compare, difference, many_runs, net_run
 from tests.report.sample_runs import simple_run
 from tests.sampled_runs import Seen, stack_samples
-from tests.torch_runs import MS, TORCH_RUNS, training_run
+from tests.torch_runs import MS, TORCH_RUNS, evaluation_run, group_of, net_operators, training_run
 
 
 def metric(comparison: Comparison, name: Metric) -> Change:
@@ -40,6 +50,29 @@ def test_throughput_memory_and_counts_stand_beside_it() -> None:
     assert (tensors.before, tensors.after, tensors.verdict) == (1_000_000, 1_400_000, Verdict.MORE)
     assert metric(comparison, Metric.PEAK_HOST_BYTES).verdict is Verdict.MORE
     assert metric(comparison, Metric.FORWARD_CALLS).verdict is Verdict.SAME
+
+
+def steps_of_unequal_bytes(durations_ms: Sequence[int]) -> Run:
+    """Steps of 100 kB, but each tenth of 10 kB: the last batch of an epoch is a smaller one."""
+    steps = [{"forward": duration_ms * MS, "other": 0} for duration_ms in durations_ms]
+    group = group_of("training", "Adam", steps, phase_bytes={"forward": 0})
+    first = tuple(
+        replace(step, allocated_bytes=10_000 if step.index % 10 == 9 else 100_000) for step in group.first
+    )
+    in_all = sum(step.allocated_bytes or 0 for step in first)
+    group = replace(group, first=first, phase_bytes=(in_all, 0))
+    return replace(net_run(), torch=TorchRun(torch_version="2", groups=(group,)))
+
+
+def test_tensor_bytes_are_the_same_wherever_the_clock_ends_the_warm_up() -> None:
+    early, late = steps_of_unequal_bytes([5] * 40), steps_of_unequal_bytes([*range(50, 10, -2), *[5] * 20])
+    comparison = compare(early, late)
+    assert (comparison.before.warmup_steps, comparison.after.warmup_steps) == (3, 18)
+    tensors = metric(comparison, Metric.TENSOR_BYTES)
+    # 33 of the 37 steps after the first three are of 100 kB.
+    assert tensors.before == tensors.after == pytest.approx((33 * 100_000 + 4 * 10_000) / 37)
+    assert tensors.verdict is Verdict.SAME
+    assert metric(comparison, Metric.TENSOR_ALLOCATIONS).verdict is Verdict.SAME
 
 
 def test_a_peak_that_differs_by_pages_is_the_same() -> None:
@@ -76,6 +109,45 @@ def test_instructions_are_certain_with_one_hash_seed_and_hardly_without() -> Non
     assert metric(same_seed, Metric.SIMULATED_INSTRUCTIONS).verdict is Verdict.MORE
     any_seed = compare(simulated(1_000_000, {}), simulated(1_050_000, {}))
     assert metric(any_seed, Metric.SIMULATED_INSTRUCTIONS).verdict is Verdict.SAME
+
+
+def evaluated_closely(left_out_steps: int) -> Run:
+    """100 steps of training and 20 of evaluation, and so many that were looked at closely."""
+    run = evaluation_run()
+    assert run.torch is not None
+    operators = replace(net_operators(), left_out_steps=left_out_steps)
+    return replace(run, torch=replace(run.torch, operators=operators))
+
+
+def test_calls_that_are_shared_out_to_several_kinds_of_steps_are_not_judged() -> None:
+    comparison = compare(evaluated_closely(5), evaluated_closely(10))
+    for name in (Metric.FORWARD_CALLS, Metric.BACKWARD_PASSES):
+        assert metric(comparison, name).doubt is Doubt.VARIES
+    [modules] = [table for table in comparison.tables if table.kind is PartsKind.MODULES]
+    assert {row.calls.doubt for row in modules.rows if row.calls is not None} == {Doubt.VARIES}
+    assert {row.allocated.doubt for row in modules.rows if row.allocated is not None} == {Doubt.VARIES}
+
+
+def test_calls_of_scopes_are_shared_out_to_steps_that_were_looked_at_closely_too() -> None:
+    """A scope is entered there as well: 50 times in 50 steps, of which some are in no group of steps."""
+
+    def looked_at(left_out_steps: int) -> Run:
+        run, all_steps = net_run(Net(steps=50 - left_out_steps)), net_run(Net(steps=50))
+        assert run.torch is not None
+        assert run.torch.operators is not None
+        operators = replace(run.torch.operators, left_out_steps=left_out_steps)
+        return replace(run, strands=all_steps.strands, torch=replace(run.torch, operators=operators))
+
+    comparison = compare(looked_at(4), looked_at(9))
+    [scopes] = [table for table in comparison.tables if table.kind is PartsKind.SCOPES]
+    calls = {row.path[-1]: row.calls for row in scopes.rows}
+    assert calls["load"] is not None
+    assert (calls["load"].before, calls["load"].after, calls["load"].verdict) == (1, 1, Verdict.SAME)
+
+
+def test_calls_are_judged_where_no_step_was_left_out() -> None:
+    comparison = compare(evaluated_closely(0), evaluated_closely(0))
+    assert metric(comparison, Metric.FORWARD_CALLS).verdict is Verdict.SAME
 
 
 # Doubts.
@@ -115,6 +187,26 @@ def test_on_another_machine_times_are_a_trend_and_counts_are_certain() -> None:
     first = comparison.tables[1].rows[0]
     assert first.calls is not None
     assert first.calls.verdict is Verdict.MORE
+
+
+def test_what_was_watched_on_one_side_only_leaves_a_trend_of_times_and_memory() -> None:
+    before = many_runs(Net())
+    after = [
+        replace(run, samples=None)
+        for run in many_runs(Net(first_calls=2, first_kb=700, peak_mb=900), at_second=30)
+    ]
+    facts = compare_facts(before, after)
+    [watched] = [one for one in facts.differences if one.name == "watched"]
+    assert watched.weight is Weight.TREND_ONLY
+    trend = Comparability(level=Level.TREND_ONLY, differences=(watched,))
+    comparison = compare(before, after, trend)
+    assert comparison.doubt is Doubt.WATCHED_OTHERWISE
+    for name in (Metric.STEP, Metric.TENSOR_BYTES, Metric.TENSOR_ALLOCATIONS, Metric.PEAK_HOST_BYTES):
+        assert metric(comparison, name).doubt is Doubt.WATCHED_OTHERWISE
+    first = comparison.tables[1].rows[0]
+    assert first.calls is not None
+    assert first.allocated is not None
+    assert (first.calls.verdict, first.allocated.doubt) == (Verdict.MORE, Doubt.WATCHED_OTHERWISE)
 
 
 def test_where_it_is_refused_there_are_the_facts_and_nothing_else() -> None:
@@ -185,6 +277,16 @@ def test_a_side_of_two_commits_is_found_out() -> None:
     unlike = find_unlike([net_run(), net_run(Net(commit="f" * 40))])
     assert unlike is not None
     assert "commit" in unlike[1]
+
+
+def test_a_side_of_which_one_run_has_uncommitted_changes_is_found_out() -> None:
+    clean = net_run()
+    assert clean.program.git is not None
+    dirty = replace(clean, program=replace(clean.program, git=replace(clean.program.git, dirty=True)))
+    assert find_unlike([clean, dirty]) == (1, "uncommitted changes: other")
+    assert find_unlike([dirty, clean]) == (1, "uncommitted changes: first")
+    assert find_unlike([dirty, dirty]) is None
+    assert find_unlike([clean, dirty], allowed=frozenset({"dirty"})) is None
 
 
 # Samples.

@@ -20,6 +20,7 @@ from pyrometer.record.run import GitState, Run
 from pyrometer.record.torch_run import Gpu, TorchRun
 from tests.limits import make_limits
 from tests.report.sample_runs import run_of
+from tests.sampled_runs import Seen, stack_samples
 
 replace = msgspec.structs.replace
 
@@ -92,6 +93,7 @@ CHANGES: dict[str, Callable[[Run], Run]] = {
     "gpu": torch(gpu=Gpu(name="Another GPU")),
     "pyrometer": lambda run: replace(run, pyrometer_version="9.9.9"),
     "recorder": lambda run: replace(run, recorder="python"),
+    "watched": lambda run: replace(run, samples=stack_samples(Seen(stack="main:1", python=10))),
     "probes": limits(fma_faster(1.2)),
 }
 MISSING: dict[str, Callable[[Run], Run]] = {

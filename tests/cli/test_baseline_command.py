@@ -164,6 +164,19 @@ def test_a_program_that_failed_is_saved_where_that_is_wanted(project: Path) -> N
     assert run_command(["baseline", "save", "main", "f.json", "--force"]) == 0
 
 
+def test_a_report_as_a_baseline_puts_no_program_that_failed_in_the_place_of_saved_runs(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(["baseline", "save", "main", "run.json"])
+    write_run(replace(known_run(), outcome=Outcome(status="exception", detail="Error")), project / "f.json")
+    capsys.readouterr()
+    assert run_command(["report", "f.json", "--format", "baseline", "-o", "benchmarks/main.json"]) == 2
+    told = capsys.readouterr().err
+    assert "did not finish (exception: Error)" in told
+    assert "if it should: pyrometer baseline save main RUN --force" in told
+    assert load_saved_runs("main", folder=project) == {"train.py --epochs 3": (known_run(),)}
+
+
 def test_a_report_as_a_baseline_into_a_saved_one_keeps_its_run_too(project: Path) -> None:
     run_command(["baseline", "save", "main", "run.json"])
     other = replace(known_run().program, argv=("train.py", "--epochs", "4"))

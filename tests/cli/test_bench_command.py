@@ -74,6 +74,26 @@ def test_a_broken_file_of_a_folder_is_told_and_the_others_are_measured(folder: P
     assert "bench_sum[size=20]" in ended.stdout
 
 
+def test_one_that_may_be_in_a_broken_file_is_not_called_unknown_alone(folder: Path) -> None:
+    (folder / "bench_broken.py").write_text("import no_such_module\n")
+    ended = bench(folder, ".", "bench_of_that_file")
+    assert (ended.returncode, ended.stdout) == (5, "")
+    assert "No module named 'no_such_module'" in ended.stderr
+    assert "there is no benchmark 'bench_of_that_file'" in ended.stderr
+    listed = bench(folder, ".", "--list")
+    assert listed.returncode == 5
+    assert "bench_sum[size=10]" in listed.stdout
+
+
+def test_where_nothing_can_be_kept_nothing_is_measured(folder: Path) -> None:
+    (folder / "kept").write_text("in the way")
+    ended = bench(
+        folder, "bench_some.py", "bench_sum[size=10]", "--processes", "1", "-o", "kept/results.json"
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "kept/results.json" in ended.stderr
+
+
 def test_names_can_be_listed(folder: Path) -> None:
     ended = bench(folder, "bench_some.py", "--list")
     assert ended.stdout.split() == ["bench_sum[size=10]", "bench_sum[size=20]", "bench_failing"]

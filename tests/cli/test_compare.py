@@ -106,6 +106,48 @@ def test_a_run_is_never_overwritten(folder: Path, capsys: pytest.CaptureFixture[
     assert (folder / "a.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["benchmarks/main.json", "benchmarks/next.json"])
+def test_a_saved_baseline_is_never_overwritten(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["baseline", "save", "main", "a.json"]) == 0
+    assert run_command(["baseline", "save", "next", "b.json"]) == 0
+    before = (folder / name).read_bytes()
+    assert run_command(["compare", "main", "b.json", "-o", name]) == 2
+    assert f"{name} is a saved baseline: name another file" in capsys.readouterr().err
+    assert (folder / name).read_bytes() == before
+
+
+def test_what_a_terminal_shows_in_colour_is_plain_in_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert run_command(["compare", "a.json", "b.json"]) == 0
+    assert "\x1b[" in capsys.readouterr().out
+    assert run_command(["compare", "a.json", "b.json", "-o", "c.txt"]) == 0
+    assert "\x1b" not in (folder / "c.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name"),
+    [
+        ([], "comparison.md"),
+        (["--format", "markdown"], "comparison.md"),
+        (["--format", "html"], "comparison.html"),
+        (["--format", "json"], "comparison.json"),
+        (["--format", "terminal"], "comparison.txt"),
+    ],
+)
+def test_in_a_folder_the_name_of_the_file_follows_the_format(
+    folder: Path, chosen: list[str], name: str
+) -> None:
+    (folder / "told").mkdir()
+    assert run_command(["compare", "a.json", "b.json", "-o", "told", *chosen]) == 0
+    assert [file.name for file in (folder / "told").iterdir()] == [name]
+
+
 def test_the_flame_graph_is_written_where_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["compare", "a.json", "b.json", "--flamegraph", "diff.svg"]) == 0
     assert "What changed in train.py" in (folder / "diff.svg").read_text(encoding="utf-8")

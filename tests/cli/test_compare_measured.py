@@ -169,6 +169,7 @@ def test_data_that_git_does_not_know_is_linked(project: Project) -> None:
         (["--measure", "w.py", "w.py 'open"], "No closing quotation"),
         (["--measure", "w.py", "THREADS=2"], "B is 'THREADS=2', but that runs nothing"),
         (["--measure", "w.py", "nowhere/python w.py"], "nowhere/python"),
+        (["--measure", "w.py", "python3.99 w.py"], "B is run by 'python3.99', which is not on the PATH"),
         (["--measure", "--rev", "main", "w.py", "w.py"], "leave one out"),
         (["--measure", "--link", "data", "w.py", "w.py"], "--link is for --rev"),
         (["--measure", "--flamegraph", "f.svg", "w.py", "w.py"], "--flamegraph"),
@@ -193,10 +194,36 @@ def test_wrong_usage_is_one_line(project: Project, arguments: list[str], problem
     project.check_that_nothing_is_left()
 
 
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(project: Project) -> None:
+    project.write("w.py", "open('was-run', 'w').close()\n")
+    project.write("run.json", '{"format":"pyrometer-run"')
+    for name, problem in (("missing/c.md", "cannot be written"), ("run.json", "is another run")):
+        done = project.compare("--measure", "--pairs", "1", "w.py", "w.py", "-o", name)
+        assert done.returncode == 2
+        assert problem in done.stderr
+    assert not (project.folder / "was-run").exists()
+
+
+def test_another_python_is_run_as_the_one_that_is_found(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = project.folder / "python3.99"
+    other.write_text(f'#!/bin/sh\ntouch other-was-run\nexec {sys.executable} "$@"\n', encoding="utf-8")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project.folder}{os.pathsep}{os.environ['PATH']}")
+    own = f"python3.{sys.version_info.minor} w.py"
+    done = project.compare("--measure", "--pairs", "1", own, "python3 w.py")
+    assert done.returncode == 0, done.stderr
+    assert not (project.folder / "other-was-run").exists()
+    done = project.compare("--measure", "--pairs", "1", own, "python3.99 w.py")
+    assert done.returncode == 0, done.stderr
+    assert (project.folder / "other-was-run").exists()
+
+
 def test_without_a_repository_there_is_no_other_revision(project: Project) -> None:
     done = project.compare("--rev", "main", "w.py")
     assert done.returncode == 2
-    assert "is in no git repository" in done.stderr
+    assert "not a git repository" in done.stderr
 
 
 def test_a_program_that_fails_has_a_code_of_its_own(project: Project) -> None:

@@ -1,6 +1,7 @@
 """``pyrometer gate`` as it is typed: each verdict with its exit code."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -208,8 +209,32 @@ def test_a_benchmark_that_returns_something_else_is_refused_unless_allowed(proje
     assert allowed.returncode == 3, allowed.stderr
 
 
+def test_what_cannot_be_counted_here_is_said_before_anything_is_measured(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures of the metrics before it would be lost."""
+    git_alone = tmp_path / "bin"
+    git_alone.mkdir()
+    (git_alone / "git").symlink_to(str(shutil.which("git")))
+    monkeypatch.setenv("PATH", str(git_alone))
+    metrics = ("--metric", "peak_memory", "--metric", "instructions")
+    change(project, "print(", "raise SystemExit('it ran') or (", "program.py")
+    done = gate(project, "--baseline", "main", *metrics, "--", "program.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--metric instructions needs valgrind" in done.stderr
+
+
+def test_reports_in_one_summary_stand_apart(project: Path) -> None:
+    metric = ("--metric", "peak_memory", "--pairs", "1", "--summary", "summary.md")
+    for _ in range(2):
+        assert gate(project, "--baseline", "main", *metric, "--", "program.py").returncode == 3
+    summary = (project / "summary.md").read_text()
+    assert summary.count("# Pyrometer gate: INCONCLUSIVE") == 2
+    assert "\n</details>\n\n# Pyrometer gate" in summary
+
+
 def test_a_program_that_fails_has_a_code_of_its_own(project: Path) -> None:
-    change(project, "print(", "raise SystemExit('no data') or (", "program.py")
+    change(project, "print(", "raise SystemExit('first\\n\\nno data') or (", "program.py")
     files = ("--summary", "summary.md", "-o", "gate.json")
     done = gate(project, "--baseline", "main", "--pairs", "1", *files, "--", "program.py")
     assert done.returncode == 5
@@ -218,7 +243,7 @@ def test_a_program_that_fails_has_a_code_of_its_own(project: Path) -> None:
     assert "no data" in told["problem"]
     summary = (project / "summary.md").read_text()
     assert summary.startswith("# Pyrometer gate: the program failed\n")
-    assert "\n    no data\n" in summary
+    assert "\n    first\n\n    no data\n" in summary
     assert "working tree" in done.stderr
     assert "no data" in done.stderr
     assert "Traceback" not in done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.experiment.bench_files import write_benchmarks
 from tests.experiment.test_worktrees import git
 
 
@@ -17,6 +18,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program in a repository, and a baseline of it."""
     root = tmp_path_factory.mktemp("project")
     (root / "program.py").write_text("print(sum(range(1_000)))\n")
+    write_benchmarks(root, "@pyrometer.benchmark\ndef bench_sum():\n    return sum(range(1_000))\n")
     git(root, "init", "--quiet", "--initial-branch", "main")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "one")
@@ -24,6 +26,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for command in (
         ["run", "--quiet", "--no-history", "-o", "run.json", "program.py", "--fast"],
         ["baseline", "save", "steady", "run.json"],
+        ["run", "--quiet", "--no-history", "-o", "bench.json", "bench_some.py"],
+        ["baseline", "save", "benchmarks", "bench.json"],
     ):
         subprocess.run([*pyrometer, *command], cwd=root, check=True, capture_output=True)
     return root
@@ -50,6 +54,12 @@ def test_as_it_was_saved_it_is_measured(saved: Path) -> None:
     done = gate_with(saved, lambda _: None)
     assert done.returncode == 3, done.stderr
     assert "steady is the saved baseline of that name" in done.stderr
+
+
+def test_a_file_of_benchmarks_is_held_against_its_saved_baseline(saved: Path) -> None:
+    command = [sys.executable, "-m", "pyrometer", "gate", "--baseline", "benchmarks", "--pairs", "1", "--"]
+    done = subprocess.run([*command, "bench_some.py"], cwd=saved, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
 
 
 @pytest.mark.parametrize(

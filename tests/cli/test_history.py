@@ -36,7 +36,7 @@ def kept(folder: Folder) -> list[str]:
     return [run.program for run in read_history(history_file(folder)).runs]
 
 
-def keep(folder: Folder, **fields: object) -> None:
+def keep(folder: Folder, /, **fields: object) -> None:
     append(past_run(project=str(folder.programs), **fields), history_file(folder))
 
 
@@ -126,6 +126,26 @@ def test_a_history_that_cannot_be_written_costs_one_line(folder: Folder, options
     )
     assert len(lines) == 1 or not options
     assert folder.record().outcome.status == "finished"
+
+
+WITHOUT_SQLITE = """
+import sys
+sys.modules["sqlite3"] = None
+from pyrometer.cli.app import run_command
+sys.exit(run_command(sys.argv[1:]))
+"""
+
+
+def test_a_python_without_sqlite_costs_one_line_and_the_report_is_shown(folder: Folder) -> None:
+    folder.profiled("program.py")
+    folder.write("without_sqlite.py", WITHOUT_SQLITE)
+    run = str(folder.run_file)
+    ended = folder.run(*PLAIN, "without_sqlite.py", "history", "add", run, "--", "report", run)
+    assert ended.code == 0
+    assert ended.stdout.startswith("program.py ended")
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"pyrometer: the run is not in the history: {history_file(folder)}: ")
+    assert "this Python was built without SQLite" in line
 
 
 def test_a_damaged_history_is_put_aside_and_said_once(folder: Folder) -> None:
@@ -267,6 +287,24 @@ def test_a_program_is_forgotten(folder: Folder) -> None:
         "pyrometer: 2 runs forgotten; run files are where they were\n"
     )
     assert kept(folder) == ["train.py 1"]
+
+
+def test_the_same_program_in_several_folders_is_named_as_it_is_shown(folder: Folder) -> None:
+    for inside in ("", "exp1", "exp2"):
+        keep(folder, program="train.py", folder=inside)
+    listed = ask(folder).stdout
+    for name in ("train.py (in .)", "train.py (in exp1)", "train.py (in exp2)"):
+        assert name in listed
+        assert "\nRuns\n" in ask(folder, name).stdout
+    assert ask(folder, "forget", "train.py (in exp1)", "--yes").stderr == (
+        "pyrometer: 1 run forgotten; run files are where they were\n"
+    )
+    keep(folder, program="other.py", name="other.py", folder="exp1")
+    keep(folder, program="other.py", name="other.py", folder="exp2")
+    assert ask(folder, "forget", "other.py", "--yes").stderr == (
+        "pyrometer: 'other.py' was run in several ways; name one of them: 'other.py (in exp2)', "
+        "'other.py (in exp1)'\n"
+    )
 
 
 def test_nothing_is_forgotten_without_a_yes(folder: Folder) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,20 @@ def test_two_maps_are_compared(project: Path, capsys: pytest.CaptureFixture[str]
     assert "there is no file 'nowhere.json'" in capsys.readouterr().err
     assert run_command(["map", "src/pack", "-o", "folder"]) == 0
     assert run_command(["compare", "a.json", "folder"]) == 0
+
+
+def test_two_maps_are_compared_in_plain_text_in_a_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_command(["map", "src/pack", "-o", "a.json"]) == 0
+    (project / "src" / "pack" / "new.py").write_text("import pack.low\n")
+    assert run_command(["map", "src/pack", "-o", "b.json"]) == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert run_command(["compare", "a.json", "b.json", "-o", "c.txt"]) == 0
+    assert "new → low" in (project / "c.txt").read_text()
+    assert "\x1b" not in (project / "c.txt").read_text()
 
 
 def test_no_name_drives_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

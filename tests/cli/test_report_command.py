@@ -65,6 +65,8 @@ def test_another_run_is_never_overwritten_by_a_report() -> None:
     write_run(training_run(), Path("other.json"))
     before = Path("other.json").read_bytes()
     assert "is another run" in str(error_of("run.json", "-o", "other.json"))
+    write_run(training_run(), Path("other.json.gz"))
+    assert "is another run" in str(error_of("run.json", "--format", "json", "-o", "other.json.gz"))
     for path in ("run.json", "other.json"):
         error = error_of("run.json", "other.json", "--format", "baseline-page", "-o", path)
         assert "is the run itself" in str(error)

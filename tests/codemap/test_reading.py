@@ -48,6 +48,8 @@ def test_what_is_not_the_projects_own_is_skipped_with_a_reason(tmp_path: Path) -
             "a.py": "",
             "env/pyvenv.cfg": "",
             "env/lib/x.py": "",
+            "conda/conda-meta/history": "",
+            "conda/lib/x.py": "",
             ".hidden/x.py": "",
             "node_modules/x.js": "",
             "third_party/x.c": "",
@@ -58,6 +60,7 @@ def test_what_is_not_the_projects_own_is_skipped_with_a_reason(tmp_path: Path) -
     assert paths(tmp_path) == ["a.py"]
     assert skipped(tmp_path) == {
         ".hidden": "hidden",
+        "conda": "an environment of conda's",
         "env": "a virtual environment",
         "node_modules": "packages of Node.js",
         "third_party": "code of others, kept along (--with-vendored reads it)",

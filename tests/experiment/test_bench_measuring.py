@@ -14,12 +14,16 @@ from pyrometer.record.benchmarks import MeasuredBenchmark
 from tests.experiment.bench_files import write_benchmarks
 
 SOURCE = """
-import os, random, sys
+import atexit, os, random, sys
 random.seed(os.urandom(8))
 
-def make(size):
+def note(word):
     with open("made.txt", "a") as file:
-        file.write("made\\n")
+        file.write(word + "\\n")
+
+def make(size):
+    note("made")
+    atexit.register(note, "tidied up")
     return [random.random() for _ in range(size)]
 
 @pyrometer.benchmark(parameters={"size": [1000]}, setup=make)
@@ -87,6 +91,11 @@ def test_each_benchmark_is_measured_in_so_many_processes(measured: BY_NAME) -> N
 def test_arguments_are_made_once_in_a_process(measured: BY_NAME, folder: Path) -> None:
     assert measured
     assert (folder / "made.txt").read_text().count("made") == 3  # the third is the one that is not counted
+
+
+def test_each_process_ends_by_itself_and_tidies_up(measured: BY_NAME, folder: Path) -> None:
+    assert measured
+    assert (folder / "made.txt").read_text().count("tidied up") == 3
 
 
 def test_processes_of_one_hash_seed_are_given_the_same_and_return_the_same(measured: BY_NAME) -> None:

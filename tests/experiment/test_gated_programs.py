@@ -31,6 +31,17 @@ def prepare(size):
 def bench_set_up():
     sum(made)
 """
+TIDY = """
+import atexit, tempfile, pathlib
+def prepare():
+    folder = tempfile.TemporaryDirectory(prefix="tidy-")
+    pathlib.Path(folder.name, "held").touch()
+    atexit.register(folder.cleanup)
+    return folder
+@pyrometer.benchmark(setup=prepare, check=lambda _: 1)
+def bench_tidy(folder):
+    return len(folder.name)
+"""
 PARAMETERS = """
 @pyrometer.benchmark(parameters={"size": [10, 20]})
 def bench_sized(size):
@@ -137,6 +148,18 @@ def test_benchmarks_of_one_side_are_listed_and_the_others_are_gated(tmp_path: Pa
     # A function's name stands for all of its parameters, and for nothing else.
     (lane,) = gate(path.name, "bench_sized", folder=path.parent)
     assert (lane.new, lane.gone) == (("bench_sized[size=30]",), ("bench_sized[size=10]",))
+
+
+def test_processes_that_are_not_counted_end_by_themselves_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = commit(tmp_path, TIDY)
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folders))
+    (lane,) = gate(path.name, folder=path.parent, allowed=[INPUTS])
+    assert lane.subject == "bench_tidy"
+    assert not list(folders.glob("tidy-*"))
 
 
 def test_a_functions_name_stands_for_all_of_its_parameters(tmp_path: Path) -> None:

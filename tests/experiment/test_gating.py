@@ -37,9 +37,9 @@ def gated(pairs: Sequence[Pair], *, metric: Metric | None = None, most_pairs: in
     return lane
 
 
-def test_a_table_beside_an_inconclusive_gate_calls_nothing_slower() -> None:
-    # Seven pairs that agree come out so in 2 of 128 ways, eight in 2 of 256: less than 1 in 100 ...
-    pairs = [
+def slowed_scope(count: int) -> list[Pair]:
+    """So many pairs that agree: a scope takes 50 µs longer."""
+    return [
         Pair(
             hash_seed=number,
             baseline=process(nodes={("scope", "work"): (1, 500_000, 0)}),
@@ -47,8 +47,13 @@ def test_a_table_beside_an_inconclusive_gate_calls_nothing_slower() -> None:
                 STEP_NS + 50_000 + number, nodes={("scope", "work"): (1, 550_000 + number, 50_000 + number)}
             ),
         )
-        for number in range(8)
+        for number in range(count)
     ]
+
+
+def test_a_table_beside_an_inconclusive_gate_calls_nothing_slower() -> None:
+    # Seven pairs that agree come out so in 2 of 128 ways, eight in 2 of 256: less than 1 in 100 ...
+    pairs = slowed_scope(8)
     # ... and more than 1 in 500, which is what the first look may be wrong in.
     lane = gated(pairs, most_pairs=8)
     assert (lane.verdict, lane.judgement.reason) == (Verdict.INCONCLUSIVE, Reason.UNDECIDED)
@@ -56,6 +61,15 @@ def test_a_table_beside_an_inconclusive_gate_calls_nothing_slower() -> None:
     changes = [table.whole, table.rest, *(row.own for row in table.rows)]
     assert {change.verdict for change in changes} == {PlaceVerdict.CANNOT_TELL}
     assert not lane.changed
+
+
+def test_places_of_a_benchmark_that_fails_among_others_are_told() -> None:
+    """Ten pairs can be wrong in 1 of 512 ways at the least: more than half of what the look may be."""
+    pairs = slowed_scope(10)
+    two = [cast("Candidate", Prepared(pairs)), cast("Candidate", Prepared(pairs))]
+    lanes = list(gate_times(two, None, Rule()))
+    assert [(lane.verdict, lane.judgement.pairs) for lane in lanes] == [(Verdict.FAIL, 10)] * 2
+    assert [[row.path for row in lane.changed] for lane in lanes] == [[("work",)]] * 2
 
 
 def test_a_candidate_that_no_longer_tells_its_samples_is_not_judged_by_its_steps_instead() -> None:

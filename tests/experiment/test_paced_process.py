@@ -1,5 +1,6 @@
 """Programs that wait for their turns, in processes of their own."""
 
+import errno
 import os
 import random
 import select
@@ -105,6 +106,22 @@ def test_a_program_that_fails_says_so_with_its_last_words(tmp_path: Path) -> Non
     ):
         processes["one"].first_turn()
     assert failure.value.exit_code == 5
+
+
+def test_ends_are_waited_for_where_the_system_cannot_be_asked_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux before 5.3, as on many clusters."""
+
+    def refuse(_: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    late = "import atexit, pathlib\natexit.register(pathlib.Path('ended').touch)\n"
+    with running({"one": side(tmp_path, late + _LOOP, "9")}, _SURROUNDINGS, tmp_path) as processes:
+        assert processes["one"].first_turn() is not None
+        assert processes["one"].end() is not None
+    assert (tmp_path / "ended").exists()
 
 
 def test_nothing_is_left_running(tmp_path: Path) -> None:

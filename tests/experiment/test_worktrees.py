@@ -59,6 +59,21 @@ def test_one_that_was_killed_is_no_longer_listed_after_the_next(repository: Path
         assert len(git(repository, "worktree", "list").splitlines()) == 2
 
 
+def test_a_worktree_of_the_users_that_cannot_be_seen_just_now_stays_one(
+    repository: Path, tmp_path: Path
+) -> None:
+    """As on a drive that is not mounted, or beside a container: what is staged there is theirs."""
+    theirs = tmp_path / "theirs"
+    git(repository, "worktree", "add", "--quiet", "--detach", str(theirs))
+    (theirs / "new.py").touch()
+    git(theirs, "add", "new.py")
+    theirs.rename(tmp_path / "elsewhere")
+    with checked_out(working_tree(repository), commit_of(repository, "main"), name="main"):
+        pass
+    (tmp_path / "elsewhere").rename(theirs)
+    assert git(theirs, "status", "--porcelain") == "A  new.py"
+
+
 def test_untracked_inputs_are_linked_where_asked(repository: Path) -> None:
     (repository / "jobs" / "data").mkdir()
     (repository / "jobs" / "data" / "points.csv").write_text("1,2\n")
@@ -96,12 +111,22 @@ def test_a_revision_that_is_none_is_said_to_be(repository: Path, revision: str) 
 def test_without_a_repository_there_is_no_other_revision(tmp_path: Path) -> None:
     here = working_tree(tmp_path)
     assert here.commit is None
-    with pytest.raises(UsageError, match="no git repository"), checked_out(here, "1" * 40, name="main"):
+    with pytest.raises(UsageError, match="not a git repository"), checked_out(here, "1" * 40, name="main"):
         pass
     git(tmp_path, "init", "--quiet")
     here = working_tree(tmp_path)
-    with pytest.raises(UsageError, match="that has a commit"), checked_out(here, "1" * 40, name="main"):
+    with pytest.raises(UsageError, match="no commit yet"), checked_out(here, "1" * 40, name="main"):
         pass
+
+
+def test_what_git_says_is_told(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a checkout that belongs to somebody else it says what to do."""
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(UsageError, match=r"dubious ownership.*safe\.directory"):
+        commit_of(repository, "main")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError, match="no git on the path"):
+        commit_of(repository, "main")
 
 
 def test_a_repository_within_the_repository_is_not_linked(repository: Path) -> None:
@@ -218,12 +243,14 @@ class TestForeignModules:
             ("space.core", "space/core.py", "space/core.py"),
             ("mono.core", "mono/core.py", "packages/mono/mono/core.py"),
             ("test", "test/__init__.py", "test/__init__.py"),
+            ("plain.nets.core", "plain/nets/core.py", "src/plain/nets/core.py"),
+            ("space.part", "space/part/__init__.py", "lib/space/part/__init__.py"),
         ],
     )
     def test_an_installed_copy_of_what_the_tree_has_is_found(
         self, tmp_path: Path, module: str, installed: str, in_the_tree: str
     ) -> None:
-        files = (in_the_tree, "train.py", "packages/mono/mono/__init__.py", "src/model/__init__.py")
+        files = (in_the_tree, "jobs/train.py", "packages/mono/mono/__init__.py", "src/model/__init__.py")
         imported = {
             module: f"/usr/lib/python3/site-packages/{installed}",
             "numpy": "/usr/lib/numpy/__init__.py",
@@ -244,8 +271,16 @@ class TestForeignModules:
         assert self.find(imported, tmp_path / "own", other) == []
 
     def test_the_files_of_a_tree_are_without_environments(self, tmp_path: Path) -> None:
-        for name in ("train.py", "src/model/core.py", ".venv/lib/x.py", "env/lib/y.py", "src/notes.txt"):
+        for name in (
+            "train.py",
+            "src/model/core.py",
+            ".venv/lib/x.py",
+            "env/lib/y.py",
+            "env/pyvenv.cfg",
+            "conda/lib/z.py",
+            "conda/conda-meta/history",
+            "src/notes.txt",
+        ):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text("")
-        (tmp_path / "env" / "pyvenv.cfg").write_text("")
         assert python_files(tmp_path) == {"train.py", "src/model/core.py"}

@@ -1,6 +1,8 @@
 """What a stretch takes, counted in this process."""
 
+import gc
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +18,15 @@ pytestmark = [
 ]
 
 MB = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_garbage_of_others() -> Iterator[None]:
+    """What tests before have left is freed now, and not while bytes are counted here."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def allocate_twice() -> None:

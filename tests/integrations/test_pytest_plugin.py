@@ -1,5 +1,6 @@
 """The plugin as its users see it: whole runs of pytest, each in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -559,6 +560,55 @@ def test_a_worker_of_xdist_writes_a_file_of_its_own(pytester: pytest.Pytester) -
         passed=1
     )
     assert [path.name for path in (pytester.path / "out").iterdir()] == ["run-gw3.json.gz"]
+
+
+WORKER = """
+import json
+def pytest_configure(config):
+    config.workerinput, config.workeroutput = {"workerid": "gw0"}, {}
+def pytest_unconfigure(config):
+    with open("sent.json", "w") as file:
+        json.dump(config.workeroutput, file)
+"""
+
+
+def test_a_worker_of_xdist_replaces_no_file_that_is_no_run_and_sends_why(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(WORKER)
+    pytester.makepyfile(test_it="def test_it(): ...")
+    options = ("-p", "no:hypothesispytest", "--pyrometer-output", "run.json")
+    run(pytester, *options).assert_outcomes(passed=1)
+    sent = json.loads(Path("sent.json").read_text(encoding="utf-8"))["pyrometer"]
+    assert sent == {"run": str(pytester.path / "run-gw0.json"), "problems": []}
+    Path("run-gw0.json").write_text("[]", encoding="utf-8")
+    run(pytester, *options).assert_outcomes(passed=1)
+    sent = json.loads(Path("sent.json").read_text(encoding="utf-8"))["pyrometer"]
+    assert sent["run"] is None
+    [problem] = sent["problems"]
+    assert problem.startswith("gw0: the run could not be kept: ")
+    assert "run-gw0.json exists and is not a run that could be replaced" in problem
+    assert Path("run-gw0.json").read_text(encoding="utf-8") == "[]"
+
+
+def test_what_workers_of_xdist_send_is_told_in_the_summary(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        from types import SimpleNamespace
+        import pytest
+        def pytest_sessionfinish(session):
+            telling = session.config.pluginmanager.get_plugin("pyrometer-telling")
+            for run, problems in (("run-gw0.json", []), (None, ["gw1: no room"])):
+                sent = {"pyrometer": {"run": run, "problems": problems}}
+                telling.pytest_testnodedown(node=SimpleNamespace(workeroutput=sent))
+            telling.pytest_testnodedown(node=SimpleNamespace())
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_logreport(report):
+            report.worker_id = "gw0"
+        """
+    )
+    pytester.makepyfile(test_it="def test_it(): ...")
+    result = run(pytester, "-p", "no:hypothesispytest", "--pyrometer-output", "run.json")
+    result.stdout.fnmatch_lines(["gw1: no room", "1 worker of xdist, *; runs written to:", "  run-gw0.json"])
+    result.stdout.no_fnmatch_line("*gw1.json*")
 
 
 def test_collecting_only_records_nothing(pytester: pytest.Pytester) -> None:

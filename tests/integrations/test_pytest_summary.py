@@ -1,5 +1,6 @@
 """The text of the summary."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,15 @@ def brought(
 
 
 def lines_of(
-    *tests: Brought, is_profiled: bool = True, path: Path | None = None, width: int = 80
+    *tests: Brought,
+    is_profiled: bool = True,
+    path: Path | None = None,
+    worker_runs: Sequence[str] = (),
+    width: int = 80,
 ) -> list[str]:
-    return summary_lines(tests, run=None, path=path, is_profiled=is_profiled, width=width)
+    return summary_lines(
+        tests, run=None, path=path, worker_runs=worker_runs, is_profiled=is_profiled, width=width
+    )
 
 
 def test_the_slowest_come_first_with_what_they_allocated() -> None:
@@ -64,11 +71,15 @@ def test_without_the_option_only_what_the_fixture_measured_is_told() -> None:
 
 def test_workers_are_said_to_be_recorded_each_by_itself() -> None:
     tests = [brought("a", [1, 0, 0, 0], worker="gw1"), brought("b", [1, 0, 0, 0], worker="gw0")]
-    assert lines_of(*tests, path=Path("out/run.json"))[-3:] == [
+    written = ["out/run-gw1.json", "out/run-gw0.json"]
+    assert lines_of(*tests, path=Path("out/run.json"), worker_runs=written)[-3:] == [
         "2 workers of xdist, each recorded by itself; runs written to:",
         "  out/run-gw0.json",
         "  out/run-gw1.json",
     ]
+    assert lines_of(*tests, path=Path("out/run.json"))[-1] == (
+        "2 workers of xdist, each recorded by itself; no run was written"
+    )
     assert lines_of(*tests)[-1] == (
         "2 workers of xdist, each recorded by itself; to see its scopes, have each write its run: "
         "--pyrometer-output run.json"

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jsonschema
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from pyrometer.analysis.gated import GatedLane
+from pyrometer.analysis.trials import value_of
 from pyrometer.record.trials import ProcessTurns, Trials
 from pyrometer.report.gate_json import render_gate_json, schema_text
 from tests.report.sample_runs import HOSTILE_NAMES
@@ -70,6 +72,14 @@ def test_programs_find_the_verdict_its_reason_and_the_place() -> None:
     (place,) = lane["places"]
     assert (place["path"][-1], place["verdict"]) == ("model.first", "slower")
     assert place["after_ns"] - place["before_ns"] == pytest.approx(80_000, rel=0.01)
+
+
+def test_figures_of_a_benchmark_are_those_of_a_call() -> None:
+    lanes = GATES["fail-benchmarks"]()
+    for lane, told in zip(lanes, content_of(lanes)["lanes"], strict=True):
+        steps = [value_of(pair.baseline, lane.metric) or 0 for pair in lane.trials.pairs]
+        assert told["before"] == pytest.approx(median(steps) / lane.trials.plan.calls_per_step)
+        assert told["before"] < 1_000_000 / 100
 
 
 def test_a_place_that_is_called_otherwise_or_new_says_so() -> None:

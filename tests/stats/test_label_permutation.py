@@ -1,5 +1,6 @@
 import math
 import random
+import tracemalloc
 from itertools import combinations
 from statistics import median
 
@@ -34,6 +35,27 @@ def test_many_runs_are_counted_exactly_too() -> None:
     # Sixty against sixty, so finely interleaved that far more than half of all ways lie further apart.
     assert 0.7 < label_p_value(before, after) < 1
     assert label_p_value(range(60), range(60, 120)) == 2 / math.comb(120, 60)
+
+
+def test_of_very_many_runs_random_ways_tell_about_the_same_in_little_memory() -> None:
+    chooser = random.Random(2)
+    before = [chooser.gauss(0, 1) for _ in range(100)]
+    after = [chooser.gauss(0.3, 1) for _ in range(100)]
+    tracemalloc.start()
+    try:
+        p_value = label_p_value(before, after)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 10_000_000  # counted exactly it would be 49 MB
+    # The sum of ranks of so many is close to normal: its mean is 10,050, its variance 167,500.
+    pooled = sorted([*before, *after])
+    rank_sum = sum(pooled.index(value) + 1 for value in before)
+    expected = math.erfc(abs(rank_sum - 10_050) / math.sqrt(167_500) / math.sqrt(2))
+    assert p_value == pytest.approx(expected, abs=0.02)
+    assert label_p_value(before, after) == p_value
+    assert label_p_value(range(100), range(100, 200)) == 1 / 10_000
+    assert label_p_value([1.0] * 100, [1.0] * 100) == 1.0
 
 
 @given(

@@ -261,6 +261,14 @@ def test_a_place_that_cannot_be_written_is_told_in_a_line(tmp_path: Path) -> Non
     assert refusal(tmp_path / "history.sqlite").endswith(": Is a directory")
 
 
+def test_a_python_without_sqlite_says_so_in_a_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(TYPICAL, path)
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
+    assert "this Python was built without SQLite" in refusal(path)
+    with pytest.raises(HistoryError, match="built without SQLite"):
+        read_history(path)
+
+
 def test_a_named_pipe_is_not_waited_for(path: Path) -> None:
     path.parent.mkdir(parents=True)
     os.mkfifo(path)

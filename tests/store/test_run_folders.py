@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 
@@ -37,6 +38,38 @@ def test_reports_beside_a_run_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "losses.json").write_text("[1, 2]", encoding="utf-8")
     (tmp_path / "report.md").write_text("# A report", encoding="utf-8")
     assert [path.name for path, _ in read_runs(tmp_path, tell=never)] == ["run.json"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"displayTimeUnit":"ns","otherData":{"made_by":"pyrometer"}}',
+        b"[1, 2]",
+        b'{"format": "pyrometer-findings"}',
+    ],
+)
+def test_what_is_packed_and_no_run_is_passed_over(tmp_path: Path, content: bytes) -> None:
+    write_run(simple_run(), tmp_path / "run.json.gz")
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(content))
+    assert [path.name for path, _ in read_runs(tmp_path, tell=never)] == ["run.json.gz"]
+
+
+def test_of_the_ranks_of_one_launch_only_the_lowest_is_a_process(tmp_path: Path) -> None:
+    for name in ("1-rank0.json", "1-rank1.json", "1-rank10.json", "2-rank3.json", "2-rank2.json", "3.json"):
+        write_run(simple_run(), tmp_path / name)
+    told: list[str] = []
+    kept = [path.name for path, _ in read_runs(tmp_path, tell=told.append)]
+    assert kept == ["1-rank0.json", "2-rank2.json", "3.json"]
+    [line] = told
+    assert line.startswith(f"{tmp_path}: 3 runs of other ranks are left out: they are the same launches")
+
+
+@pytest.mark.parametrize("length", [0, 1, 10, 30, 200])
+def test_a_packed_run_that_is_damaged_is_not_passed_over(tmp_path: Path, length: int) -> None:
+    write_run(simple_run(), tmp_path / "a.json.gz")
+    (tmp_path / "b.json.gz").write_bytes((tmp_path / "a.json.gz").read_bytes()[:length])
+    with pytest.raises(RunFileError, match=r"b\.json\.gz"):
+        read_runs(tmp_path, tell=never)
 
 
 @pytest.mark.parametrize("length", [0, 1, 10, 24, 25, 100, 199, 200, 201, 1_000])

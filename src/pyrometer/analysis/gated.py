@@ -37,7 +37,7 @@ class GatedLane:
 
     @property
     def before(self) -> float | None:
-        """The baseline's value: the median over its processes."""
+        """The baseline's value, of a benchmark that of a call: the median over its processes."""
         return self._middle([pair.baseline for pair in self.trials.pairs])
 
     @property
@@ -58,7 +58,8 @@ class GatedLane:
         peaks = peaks_of(self.trials.pairs)
         values = (value_of(process, self.metric, peaks=peaks) for process in processes)
         known = [value for value in values if value is not None]
-        return median(known) if known else None
+        parts = 1 if self.metric is Metric.PEAK_MEMORY else self.trials.plan.calls_per_step
+        return median(known) / parts if known else None
 
     @property
     def changed(self) -> tuple[PartChange, ...]:

@@ -4,6 +4,7 @@ Advisory only. The times stand for the machine's state as well as for the progra
 reason to measure, never a verdict.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.identity import watched_in
 from pyrometer.analysis.steps import build_groups, chosen_steps, main_group
 from pyrometer.record.run import Run
 from pyrometer.stats.change_points import Shuffle, find_change_points
@@ -76,6 +78,11 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> tuple[str, str, str]:
         """What tells programs apart: project, working directory, and the program with its arguments."""
         return self.project, self.folder, self.program
+
+    @property
+    def placed(self) -> str:
+        """The program and where it ran, as seen from the project: ``train.py (in exp1)``."""
+        return f"{self.program} (in {self.folder or '.'})"
 
     @property
     def finished(self) -> bool:
@@ -180,20 +187,10 @@ def remember(run: Run, *, project: str, folder: str, rank: int | None, run_path:
 
 def _watched(run: Run) -> Iterator[str]:
     yield f"{run.recorder} recorder"
-    if run.samples is not None:
-        yield f"{run.samples.samples_per_s:g} stacks/s"
-        if run.samples.native_functions:
-            yield "native functions"
-    if run.allocations is not None:
-        yield "memory" if run.allocations.python_bytes is None else "memory with Python's"
-    if run.counters is not None:
-        yield "counters"
-    if run.torch is not None:
-        if run.torch.operators is not None:
-            yield "operators"
-        steps = chosen_steps(run.torch)
-        if steps != "all":
-            yield f"steps {steps}"
+    yield from watched_in(run)
+    steps = "all" if run.torch is None else chosen_steps(run.torch)
+    if steps != "all":
+        yield f"steps {steps}"
 
 
 def figure_of(run: PastRun, metric: Metric) -> float | None:
@@ -231,13 +228,25 @@ def _history_of(runs: Sequence[PastRun], *, last: int, metric: Metric | None) ->
 def find_programs(
     histories: Sequence[ProgramHistory], wanted: str, *, project: str, folder: str
 ) -> tuple[ProgramHistory, ...]:
-    """Those a user may mean: the same words before the same name, this working directory before others."""
-    for field in ("program", "name"):
+    """Those a user may mean: the same words before the same name, this working directory before others.
+
+    What ``names_of`` calls a program is accepted too.
+    """
+    for field in ("program", "name", "placed"):
         found = tuple(history for history in histories if getattr(history.latest, field) == wanted)
         here = tuple(one for one in found if one.latest.place[:2] == (project, folder))
         if found:
             return here or found
     return ()
+
+
+def names_of(histories: Sequence[ProgramHistory]) -> tuple[str, ...]:
+    """What each is called where these stand together: with its folder where that tells it apart."""
+    alike = Counter(one.latest.program for one in histories)
+    return tuple(
+        one.latest.placed if one.latest.folder or alike[one.latest.program] > 1 else one.latest.program
+        for one in histories
+    )
 
 
 def find_changes(history: ProgramHistory, *, shuffle: Shuffle) -> tuple[Change, ...]:

@@ -1,13 +1,13 @@
 """What a run was a run of, fact by fact, and whether two runs may be compared.
 
 Figures of two runs say something about the code only where all else is the same. What must be is
-refused where it differs or is not known; a machine that may be another one leaves a trend, without a
-verdict; other code is what a comparison is for, and only told, as another Pyrometer is. No text here is
-made safe for a terminal: values are what programs chose them to be.
+refused where it differs or is not known; a machine that may be another one, or what the profiler watched,
+which costs, leaves a trend, without a verdict; other code is what a comparison is for, and only told, as
+another Pyrometer is. No text here is made safe for a terminal: values are what programs chose them to be.
 """
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,7 +26,7 @@ class Weight(Enum):
     REFUSED = "refused"
     """The figures are of different things."""
     TREND_ONLY = "trend only"
-    """The machine may be another one: figures can be looked at, and prove nothing."""
+    """The machine, or what recording costs, may be another: figures can be looked at, and prove nothing."""
     NOTED = "noted"
     """The code, or Pyrometer, is not the same: told, and no reason not to compare."""
 
@@ -64,6 +64,7 @@ RULES: Mapping[str, Rule] = {
     "gpu": Rule(label="GPU", weight=Weight.TREND_ONLY),
     "pyrometer": Rule(label="Pyrometer", weight=Weight.NOTED),
     "recorder": Rule(label="recorder", weight=Weight.TREND_ONLY),
+    "watched": Rule(label="watched", weight=Weight.TREND_ONLY),
     "probes": Rule(label="measured limits", weight=Weight.TREND_ONLY),
 }
 """By the facts' names, in the order in which they are told."""
@@ -154,9 +155,24 @@ def identity_of(run: Run) -> Identity:
         Fact(name="gpu", value=None if gpu is None else gpu.name, applicable=gpu is not None),
         Fact(name="pyrometer", value=run.pyrometer_version),
         Fact(name="recorder", value=run.recorder),
+        Fact(name="watched", value=", ".join(watched_in(run)) or "(none)"),
         Fact(name="probes", value=None if probes is None else probes.text),
     )
     return Identity(facts=facts, probes=probes)
+
+
+def watched_in(run: Run) -> Iterator[str]:
+    """What of the profiler was on, beside its recorder: it costs time and memory."""
+    if run.samples is not None:
+        yield f"{run.samples.samples_per_s:g} stacks/s"
+        if run.samples.native_functions:
+            yield "native functions"
+    if run.allocations is not None:
+        yield "memory" if run.allocations.python_bytes is None else "memory with Python's"
+    if run.counters is not None:
+        yield "counters"
+    if run.torch is not None and run.torch.operators is not None:
+        yield "operators"
 
 
 def compare_identities(

@@ -112,7 +112,7 @@ def save_runs(
         if run.outcome.status != "finished" and not force:
             raise UsageError(
                 f"{run.program.name} did not finish ({_ending(run)}), so its run makes no baseline; "
-                "if it should, add --force"
+                f"if it should: pyrometer baseline save {name} RUN --force"
             )
         by_key.setdefault(key_of(run.program), []).append(run)
     for key, several in by_key.items():

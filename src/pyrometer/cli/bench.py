@@ -77,19 +77,27 @@ def bench(
     """
     end_cleanly_on_termination()
     unreadable: list[PyrometerError] = []
-    chosen = choose(discover(path, unreadable=unreadable), names or [])
+    found = discover(path, unreadable=unreadable)
     for problem in unreadable:
         print(f"pyrometer: {problem}", file=sys.stderr)
+    try:
+        chosen = choose(found, names or [])
+    except UsageError as error:
+        if not unreadable:
+            raise
+        # It may well be in one of those.
+        print(f"pyrometer: {error}", file=sys.stderr)
+        raise typer.Exit(PROGRAM_FAILED) from None
     if listed:
         for one in chosen:
             print(for_terminal(one.name))
-        return
+        raise typer.Exit(PROGRAM_FAILED if unreadable else 0)
     if output is not None:
         _refuse_unless_ours(output)
     results = _measure(chosen, processes=processes, threads=parse_threads("--threads", threads))
+    _print(results, bench_format)
     if output is not None:
         _keep(results, output)
-    _print(results, bench_format)
     if unreadable or any(one.failure is not None for one in results.benchmarks):
         raise typer.Exit(PROGRAM_FAILED)
 

@@ -1,6 +1,5 @@
 """``pyrometer compare``: two runs, or two groups of runs, compared."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +16,8 @@ from pyrometer.cli.compare_maps import are_maps, compare_map_files
 from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_revisions
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
-from pyrometer.cli.printing import print_text, rows_wanted
-from pyrometer.cli.report_files import write_report
+from pyrometer.cli.printing import print_text, rows_wanted, screen_for
+from pyrometer.cli.report_files import check_replaceable, write_report
 from pyrometer.cli.report_formats import CompareFormat, format_for
 from pyrometer.errors import UsageError
 from pyrometer.report import Screen
@@ -26,7 +25,13 @@ from pyrometer.report.comparison_sections import DEFAULT_TOP
 from pyrometer.store.run_files import current_folder
 
 REFUSED = 4
-_FILE_NAME = "comparison.md"
+_FILE_NAMES = {
+    CompareFormat.TERMINAL: "comparison.txt",
+    CompareFormat.MARKDOWN: "comparison.md",
+    CompareFormat.HTML: "comparison.html",
+    CompareFormat.JSON: "comparison.json",
+}
+"""In a folder."""
 
 
 _SIDE_HELP = "a run file, a folder of runs (several processes), or the name of a saved baseline"
@@ -120,7 +125,9 @@ def compare(
     check_fact_names(allowed)
     check_writable("--flamegraph", flamegraph, endings=(".svg",))
     chosen = compare_format or CompareFormat(format_for(output).value)
+    file = output / _FILE_NAMES[chosen] if output is not None and output.is_dir() else output
     if measure or revisions:
+        _check_before_measuring(file)
         if flamegraph is not None:
             raise UsageError("--flamegraph draws recorded runs, and what is measured by turns has no stacks")
         measuring = Measuring(
@@ -135,7 +142,7 @@ def compare(
         if are_maps(*_two(words), folder=current_folder()):
             if flamegraph is not None or allowed:
                 raise UsageError("--flamegraph and --allow are for runs, and these are code maps")
-            compare_map_files(*_two(words), chosen=chosen, output=output, top=rows)
+            compare_map_files(*_two(words), chosen=chosen, output=file, top=rows)
             return
         sides = find_sides(*_two(words), folder=current_folder(), allowed=allowed)
         comparison = _compare(*sides, allowed)
@@ -144,14 +151,21 @@ def compare(
     if flamegraph is not None and not is_refused:
         write_report(flamegraph, _flamegraph(comparison), run_path=paths, option="--flamegraph")
         print(f"{flamegraph}: open it in a browser", file=sys.stderr)
-    if output is None:
-        print_text(_render(comparison, chosen, rows))
+    text = _render(comparison, chosen, rows, screen_for(file))
+    if file is None:
+        print_text(text)
     else:
-        file = output / _FILE_NAME if output.is_dir() else output
-        write_report(file, _render(comparison, chosen, rows), run_path=paths)
+        write_report(file, text, run_path=paths)
     if is_refused:
         print("pyrometer: the runs may not be compared", file=sys.stderr)
         raise typer.Exit(REFUSED)
+
+
+def _check_before_measuring(file: Path | None) -> None:
+    """What takes long to measure must not be lost at the end."""
+    if file is not None:
+        check_writable("-o", file, endings=(file.suffix,))
+        check_replaceable(file)
 
 
 def _measured(
@@ -197,7 +211,7 @@ def _flamegraph(comparison: Comparison) -> str:
     return render_diff_flamegraph(comparison.frames, comparison.after.program)
 
 
-def _render(comparison: Comparison, chosen: CompareFormat, top: int | None) -> str:
+def _render(comparison: Comparison, chosen: CompareFormat, top: int | None, screen: Screen) -> str:
     # Each loaded when it is asked for: none needs the others.
     match chosen:
         case CompareFormat.JSON:
@@ -215,7 +229,6 @@ def _render(comparison: Comparison, chosen: CompareFormat, top: int | None) -> s
         case CompareFormat.TERMINAL:
             from pyrometer.report.comparison_terminal import render_comparison_terminal
 
-            screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
             return render_comparison_terminal(
                 comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
             )

@@ -1,12 +1,11 @@
 """``pyrometer compare`` on two code maps."""
 
-import os
 import sys
 from pathlib import Path
 
 from pyrometer.analysis.codemap.comparison import MapComparison, compare_maps
 from pyrometer.analysis.codemap.results import build_results
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.cli.report_files import write_report
 from pyrometer.cli.report_formats import CompareFormat
 from pyrometer.errors import UsageError
@@ -43,17 +42,16 @@ def compare_map_files(
     if before_name != after_name:
         names = for_terminal(f"{before_name} and {after_name}")
         print(f"pyrometer: these are maps of different things: {names}", file=sys.stderr)
-    text = _render(comparison, chosen, top=top)
+    text = _render(comparison, chosen, top=top, screen=screen_for(output))
     if output is None:
         print_text(text)
     else:
         write_report(output, text, run_path=paths)
 
 
-def _render(comparison: MapComparison, chosen: CompareFormat, *, top: int | None) -> str:
+def _render(comparison: MapComparison, chosen: CompareFormat, *, top: int | None, screen: Screen) -> str:
     match chosen:
         case CompareFormat.TERMINAL:
-            screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
             return render_map_comparison_terminal(
                 comparison, top=top, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
             )

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from pyrometer.experiment.worktrees import checked_out, commit_of, working_tree
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python[0-9.]*")
+_OWN_NAMES = frozenset({"python", "python3", f"python3.{sys.version_info.minor}"})
 _INTENDED = frozenset({"program", "inputs"})
 """What two commands differ in on purpose."""
 
@@ -134,7 +136,7 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
     while words and _ASSIGNMENT.match(words[0]):
         variable, _, value = words.pop(0).partition("=")
         variables[variable] = value
-    interpreter = _interpreter(words)
+    interpreter = _interpreter(words, name)
     problem = _problem_of(words, folder)
     if problem is not None:
         raise UsageError(
@@ -165,9 +167,14 @@ def _problem_of(words: Sequence[str], folder: Path) -> str | None:
     return None if (folder / first).is_file() else f"there is no script {first!r}"
 
 
-def _interpreter(words: list[str]) -> str:
-    """Take the interpreter off the words, if they begin with one: our own, unless its path is given."""
-    if words and _PYTHON.fullmatch(Path(words[0]).name):
-        first = words.pop(0)
-        return first if os.sep in first else sys.executable
-    return sys.executable
+def _interpreter(words: list[str], name: str) -> str:
+    """Take the interpreter off the words, if they begin with one: our own, unless they name another."""
+    if not words or not _PYTHON.fullmatch(Path(words[0]).name):
+        return sys.executable
+    first = words.pop(0)
+    if first in _OWN_NAMES:
+        return sys.executable
+    found = first if os.sep in first else shutil.which(first)
+    if found is None:
+        raise UsageError(f"{name} is run by {first!r}, which is not on the PATH; name its path, or another")
+    return found

@@ -34,6 +34,7 @@ from pyrometer.cli.measuring import (
 )
 from pyrometer.cli.printing import print_text
 from pyrometer.errors import PyrometerError, UsageError
+from pyrometer.experiment.counted import find_counter
 from pyrometer.experiment.errors import ProgramFailedError, RefusedError
 from pyrometer.experiment.experiment import Conditions
 from pyrometer.experiment.gated_programs import BENCHMARK, OUTPUT, Gated, gate_program
@@ -158,6 +159,8 @@ def gate(
         allowed=allowed - (OF_BENCHMARKS - RULES.keys()),
         seed=secrets.randbits(32) if seed is None else seed,
     )
+    if Metric.INSTRUCTIONS in (metric or ()):
+        find_counter()  # before others are measured, whose figures would be lost
     _warn_of_few_pairs(pairs, metric or ())
     line = ProgressLine()
     try:
@@ -178,7 +181,8 @@ def gate(
         raise
     finally:
         line.clear()
-    _tell(lanes, summary=summary, output=output)
+    with _own_errors_apart():
+        _tell(lanes, summary=summary, output=output)
     verdict = overall(lanes)
     code = EXIT_CODES[verdict]
     if verdict is Verdict.INCONCLUSIVE and inconclusive is Inconclusive.FAIL:
@@ -307,7 +311,7 @@ def _tell_problem(
     title = "REFUSED" if is_refused else "the program failed"
     first, *said = str(error).splitlines()
     # Indented: nothing that a program says can end such a block.
-    block = "\n".join(f"    {visible(line)}" for line in said)
+    block = "\n".join(f"    {visible(line)}" if line else "" for line in said)
     paragraphs = (f"# Pyrometer gate: {title}", for_markdown(first), block)
     _append_summary(summary, "\n\n".join(filter(None, paragraphs)) + "\n")
     if output is not None:
@@ -317,7 +321,8 @@ def _tell_problem(
 
 def _append_summary(summary: str | None, text: str) -> None:
     if summary is not None:
-        _write(Path(summary), text, mode="a")
+        # With a line between: what is appended next would be part of the block that is folded.
+        _write(Path(summary), f"{text}\n", mode="a")
 
 
 def _write(path: Path, text: str, *, mode: str) -> None:

@@ -16,6 +16,7 @@ from pyrometer.analysis.history import (
     build_histories,
     find_changes,
     find_programs,
+    names_of,
 )
 from pyrometer.cli.history_adding import add_run
 from pyrometer.cli.printing import print_text
@@ -110,7 +111,7 @@ def _meant(histories: Sequence[ProgramHistory], wanted: str) -> tuple[ProgramHis
     project, folder = project_of(current_folder())
     found = find_programs(histories, wanted, project=project, folder=folder)
     if not found:
-        known = ", ".join(sorted({_printable(one.latest.program) for one in histories})[:5]) or "none"
+        known = ", ".join(sorted({_printable(name) for name in names_of(histories)})[:5]) or "none"
         raise UsageError(
             f"no run of {wanted!r} is kept (kept here: {known}); pyrometer history lists them, with --all "
             "those of other projects too"
@@ -183,10 +184,10 @@ def _forget(wanted: Sequence[str], *, everywhere: bool, yes: bool) -> None:
         histories, _ = _histories(metric=None, last=1, everywhere=False)
         found = _meant(histories, wanted[0])
         if len(found) > 1:
-            programs = ", ".join(shlex.quote(_printable(one.latest.program)) for one in found)
+            programs = ", ".join(shlex.quote(_printable(name)) for name in names_of(found))
             raise UsageError(f"{wanted[0]!r} was run in several ways; name one of them: {programs}")
     if not yes:
-        what = found[0].latest.program if found else "everything, of all projects"
+        what = names_of(found)[0] if found else "everything, of all projects"
         typer.confirm(f"Forget {_printable(what)}?", abort=True, err=True)
     gone = forget([one.latest.place for one in found] if wanted else None, history_path(os.environ))
     _say(f"{format_count(gone, 'run')} forgotten; run files are where they were")

@@ -1,14 +1,24 @@
 """Text on stdout, whatever its encoding has characters for, and how many rows its tables have."""
 
+import os
 import sys
+from pathlib import Path
 
 from pyrometer.errors import UsageError
+from pyrometer.report.screen import Screen
 
 
 def print_text(text: str) -> None:
     """Print a text that ends with its own line; what the encoding does not have is spelled out."""
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
+
+
+def screen_for(output: Path | None) -> Screen:
+    """What the place of a text has room for: the terminal's colours are none of a file's."""
+    if output is not None:
+        return Screen()
+    return Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
 
 
 def rows_wanted(top: int | None, *, show_all: bool, default: int) -> int | None:

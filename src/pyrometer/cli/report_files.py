@@ -8,10 +8,11 @@ from typing import Any
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.sample_results import SampleResults, build_sample_results
 from pyrometer.cli.report_formats import Shown
-from pyrometer.errors import UsageError
+from pyrometer.errors import RunFileError, UsageError
 from pyrometer.record.run import FORMAT_NAME, Run
 from pyrometer.report.stack_exports import Weight, collapsed_lines, render_speedscope
-from pyrometer.store.run_files import RUN_FILE_NAME
+from pyrometer.store.baseline_files import is_baseline
+from pyrometer.store.run_files import RUN_FILE_NAME, read_beginning
 from pyrometer.units import format_count
 
 
@@ -45,8 +46,15 @@ def beside(run_path: Path, name: str) -> Path:
 
 
 def write_report(output: Path, text: str, *, run_path: Path | Sequence[Path], option: str = "-o") -> None:
-    """Write a report to a file, but never over the run, or the runs, it was made from."""
+    """Write a report to a file, but never over the run, or the runs, it was made from, or a baseline."""
     _write(output, [text.encode("utf-8")], run_path=run_path, what="report", option=option)
+
+
+def check_replaceable(path: Path, *, what: str = "report", option: str = "-o") -> None:
+    """Raise ``UsageError`` where a run or a saved baseline is in that file: no report takes its place."""
+    there = "another run" if _is_a_run(path) else "a saved baseline" if is_baseline(path) else None
+    if there is not None:
+        raise UsageError(f"{path} is {there}: name another file for the {what} with {option}")
 
 
 def write_csv_files(folder: Path, shown: Shown) -> str:
@@ -138,8 +146,10 @@ def _is_a_run(path: Path) -> bool:
     """Whether a file is there that begins as runs do."""
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        return f'"format":"{FORMAT_NAME}"'.encode() in file.read(100)
+    try:
+        return f'"format":"{FORMAT_NAME}"'.encode() in read_beginning(path, 100)
+    except RunFileError:  # packed, and damaged
+        return False
 
 
 def _write(
@@ -151,8 +161,7 @@ def _write(
             run_file = one / RUN_FILE_NAME if one.is_dir() else one
             if path.exists() and path.samefile(run_file):
                 raise UsageError(f"{path} is the run itself: name another file for its {what} with {option}")
-        if _is_a_run(path):
-            raise UsageError(f"{path} is another run: name another file for the {what} with {option}")
+        check_replaceable(path, what=what, option=option)
         with path.open("wb") as file:
             file.writelines(content)
     except OSError as error:

@@ -22,6 +22,7 @@ from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.report import Screen
 from pyrometer.report.levels import FILE_NAMES, Level
+from pyrometer.report.safe_text import escape_controls
 
 PAGE_NAME = "report.html"
 
@@ -138,7 +139,10 @@ def report_together(
 
 
 def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
-    """Print the baseline these runs make, or add them to the one in the file."""
+    """Print the baseline these runs make, or add them to the one in the file.
+
+    A saved one takes what ``pyrometer baseline save`` takes: no program that failed in the place of others.
+    """
     from pyrometer.analysis.baseline import measure
     from pyrometer.analysis.saved_baseline import add_figures, save_runs
     from pyrometer.report.baseline_file import render_baseline
@@ -148,7 +152,10 @@ def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
     if known is not None and known.name is not None:
         # Figures without the runs they come from would be all that is left of what was saved.
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        baseline = save_runs(known, runs, name=known.name, saved_at=now, force=True)
+        try:
+            baseline = save_runs(known, runs, name=known.name, saved_at=now)
+        except UsageError as error:
+            raise UsageError(escape_controls(str(error))) from None  # it has words of the programs in it
     else:
         measured = [(run.program, measure(run, file_name=_name_from(run, output))) for run in runs]
         baseline = add_figures(known, measured)

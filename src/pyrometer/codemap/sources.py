@@ -112,6 +112,7 @@ class _Walk:
             return ""
         reasons = (
             (os.path.exists(f"{entry.path}/pyvenv.cfg"), "a virtual environment"),  # noqa: PTH110 - that raises
+            (os.path.exists(f"{entry.path}/conda-meta"), "an environment of conda's"),  # noqa: PTH110 - likewise
             (name in _OTHERS, _OTHERS.get(name)),
             (rules.has(entry.path, is_folder=True), "left out by .gitignore"),
             (name.startswith("."), "hidden"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.errors import ProgramFailedError
 from pyrometer.experiment.paced_process import Side
+from pyrometer.experiment.project_files import walk_project
 from pyrometer.record.benchmarks import Benchmark, Listing
 from pyrometer.units import format_duration
 
@@ -19,7 +21,6 @@ PATIENCE_S = 600.0
 """What the import of a file may take: compiling takes minutes, and waiting for somebody has no end."""
 _PROGRAM = ("-P", "-m", "pyrometer.experiment.bench_program")
 _SHOWN_LINES = 15
-_NOT_SEARCHED = frozenset({"__pycache__", "node_modules"})
 
 
 def discover(
@@ -83,18 +84,11 @@ def find_files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         raise UsageError(f"{path} does not exist; name a file of benchmarks, or a folder with {PATTERN}")
     found = False
-    for root, folders, _ in os.walk(path):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in _NOT_SEARCHED
-            and not (Path(root, name) / "pyvenv.cfg").exists()
-        )
-        for file in sorted(Path(root).glob(PATTERN)):
-            if file.is_file():
+    for folder, files in walk_project(path):
+        for name in files:
+            if fnmatch(name, PATTERN) and (folder / name).is_file():
                 found = True
-                yield file
+                yield folder / name
     if not found:
         raise UsageError(f"there is no {PATTERN} in {path}")
 

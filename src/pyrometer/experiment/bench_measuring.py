@@ -89,6 +89,7 @@ class BenchmarkRunner:
         ):
             turn = _expect(processes["0"].first_turn(), processes["0"])
             one.pilot = _note_of(turn)
+            processes["0"].end()
 
     def _take_turns(self, group: Sequence["_Seen"], hash_seed: int) -> None:
         """One process of each, all alive at once."""

@@ -9,15 +9,20 @@ from pyrometer.experiment.paced_process import Surroundings
 from pyrometer.machine.valgrind import VALGRIND_ENVIRONMENT, callgrind_command, find_valgrind
 
 
-def counting_instructions(surroundings: Surroundings, scratch: Path) -> Surroundings:
-    """The same, with valgrind before the program."""
+def find_counter() -> str:
+    """The command that counts; a ``UsageError`` where instructions cannot be counted here."""
     if KIND != "native":
         raise UsageError(
             "counting instructions needs the native recorder, which is not in use here; see: pyrometer doctor"
         )
+    return find_valgrind("--metric instructions")
+
+
+def counting_instructions(surroundings: Surroundings, scratch: Path) -> Surroundings:
+    """The same, with valgrind before the program."""
     counts_file = scratch / "callgrind.out"
     command = callgrind_command(
-        find_valgrind("--metric instructions"),
+        find_counter(),
         caches=None,
         counts_file=counts_file,
         log_file=scratch / "valgrind.log",

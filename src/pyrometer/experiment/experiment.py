@@ -234,8 +234,13 @@ class Experiment:
 
     @property
     def _ours_to_choose(self) -> frozenset[str]:
-        """Steps, and threads where they are pinned: on both sides alike, whatever a saved baseline had."""
-        return frozenset({"steps"} if self._conditions.wanted.threads is None else {"steps", "threads"})
+        """What is chosen here, on both sides alike, whatever a saved baseline had.
+
+        Steps; threads where they are pinned; and of a file of benchmarks, which of them: its arguments.
+        """
+        wanted = self._conditions.wanted
+        facts = {"steps": True, "threads": wanted.threads is not None, "inputs": wanted.unit == "call"}
+        return frozenset(name for name, is_chosen in facts.items() if is_chosen)
 
     def _refuse_if_different(
         self, one: Identity, other: Identity, sides: tuple[str, str], but: frozenset[str] = frozenset()

@@ -185,7 +185,10 @@ def _pilot(gated: Gated, tree: Tree, benchmark: Benchmark, *, calls: int = 1) ->
     with scratch_folder() as scratch:
         surroundings = Surroundings(hash_seed=0, threads=gated.conditions.wanted.threads)
         with running({"pilot": side}, surroundings, scratch) as processes:
-            return _note(processes["pilot"].first_turn())
+            note = _note(processes["pilot"].first_turn())
+            # As by sys.exit(), so that what its set-up has registered for the end is done.
+            processes["pilot"].end()
+            return note
 
 
 def _check_pairs(gated: Gated, lane: GatedLane) -> None:

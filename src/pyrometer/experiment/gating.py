@@ -11,6 +11,7 @@ from pyrometer.analysis.gate import (
     Judgement,
     Look,
     Reason,
+    Verdict,
     judge_counts,
     judge_suite,
 )
@@ -114,6 +115,16 @@ def gate_counts(candidate: Candidate, metric: Metric, rule: Rule) -> GatedLane:
     return _lane(candidate, experiment, metric, judgement, rule)
 
 
+def _alpha_of_places(judgement: Judgement) -> float:
+    """With which chance of error places are told.
+
+    That of the look, once the program has failed against its share of it. Else the share itself, since
+    nothing below is surer than the whole; where nothing was judged, that of the first look.
+    """
+    alpha = judgement.alpha if judgement.verdict is Verdict.FAIL else judgement.fail_alpha
+    return alpha or LOOKS[0].alpha
+
+
 def _is_decided(judgement: Judgement | None) -> bool:
     return judgement is not None and judgement.verdict is not None
 
@@ -131,8 +142,7 @@ def _lane(
             trials.pairs,
             unit=trials.plan.unit,
             calls_per_step=trials.plan.calls_per_step,
-            # Where nothing was judged, at that of the first look.
-            alpha=judgement.fail_alpha or LOOKS[0].alpha,
+            alpha=_alpha_of_places(judgement),
             is_void=judgement.reason is Reason.CONTROL,
         )
         # Places are told by their time, which counting changes.

@@ -1,28 +1,22 @@
 """Whether each side ran its own code: an installed project would have both run the same."""
 
-import os
 import sys
 import sysconfig
 from collections.abc import Collection, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 
-_NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "build", "dist"})
+from pyrometer.experiment.project_files import walk_project
 
 
 def python_files(root: Path) -> frozenset[str]:
     """The Python files of a tree as paths from its root; environments and hidden folders are not searched."""
-    found = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in _NOT_SEARCHED
-            and not (Path(folder, name) / "pyvenv.cfg").exists()
-        ]
-        found += [Path(folder, name).relative_to(root).as_posix() for name in files if name.endswith(".py")]
-    return frozenset(found)
+    return frozenset(
+        (folder / name).relative_to(root).as_posix()
+        for folder, files in walk_project(root)
+        for name in files
+        if name.endswith(".py")
+    )
 
 
 def find_foreign_modules(
@@ -82,13 +76,13 @@ def _is_project_code(path: Path, root: Path) -> bool:
 
 
 def _source_roots(files: Collection[str]) -> frozenset[str]:
-    """The folders that modules are imported from: those which are no packages themselves."""
-    packages = {PurePosixPath(file).parent.as_posix() for file in files if file.endswith("__init__.py")}
-    return frozenset(PurePosixPath(file).parent.as_posix() for file in files) - packages | {
-        PurePosixPath(package).parent.as_posix()
-        for package in packages
-        if PurePosixPath(package).parent.as_posix() not in packages
-    }
+    """The folders that modules may be imported from: all with code in or below them that are no packages.
+
+    A folder above one without an ``__init__.py`` too: that one may be a package all the same.
+    """
+    packages = {PurePosixPath(file).parent for file in files if PurePosixPath(file).name == "__init__.py"}
+    above = {folder for file in files for folder in PurePosixPath(file).parents}
+    return frozenset(folder.as_posix() for folder in above - packages)
 
 
 def _stands_in(name: str, file: Path, files: Collection[str], roots: Collection[str]) -> bool:

@@ -30,6 +30,7 @@ THREAD_VARIABLES = (
 
 _SHOWN_LINES = 15
 _PATIENCE_AT_THE_END_S = 10.0
+_BETWEEN_LOOKS_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,16 +182,20 @@ class PacedProcess:
         """Wait until it has ended, and leave its number its own: the group is still to be killed."""
         if self._is_gone:
             return
-        if not hasattr(os, "pidfd_open"):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(patience_s)
-            return
-        with contextlib.suppress(ProcessLookupError):
+        try:
             ended = os.pidfd_open(self._process.pid)
-            try:
-                select.select([ended], [], [], patience_s)
-            finally:
-                os.close(ended)
+        except ProcessLookupError:
+            return
+        except (AttributeError, OSError):
+            # Not on macOS, nor on Linux before 5.3, nor in containers that forbid what they do not know.
+            deadline_s = math.inf if patience_s is None else time.monotonic() + patience_s
+            while not self._has_ended() and time.monotonic() < deadline_s:
+                time.sleep(_BETWEEN_LOOKS_S)
+            return
+        try:
+            select.select([ended], [], [], patience_s)
+        finally:
+            os.close(ended)
 
     def stay_on(self, core: int) -> None:
         """Let its main thread run on this core only."""

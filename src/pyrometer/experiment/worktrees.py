@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyrometer.errors import UsageError
-from pyrometer.experiment.scratch import scratch_folder
+from pyrometer.experiment.scratch import PREFIX, scratch_folder
 from pyrometer.machine.git import git_environment
 
 
@@ -25,17 +25,28 @@ class Tree:
     is_dirty: bool
     linked: frozenset[Path] = frozenset()
     """What of the working tree it has by links, as the user asked."""
+    why_no_commit: str = ""
+    """Where there is none: what git says."""
 
 
 def working_tree(folder: Path) -> Tree:
-    """The tree the user stands in; without git it is the folder alone."""
+    """The tree the user stands in; without git, or a commit, it is the folder alone."""
     try:
         root = Path(_git(folder, "rev-parse", "--show-toplevel"))
+    except UsageError as error:
+        return _no_commit(folder, why=str(error))
+    try:
         commit = _git(folder, "rev-parse", "HEAD")
     except UsageError:
-        return Tree(name="working tree", root=folder, folder=folder, commit=None, is_dirty=True)
+        return _no_commit(folder, why="its repository has no commit yet")
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return Tree(name="working tree", root=root, folder=folder, commit=commit, is_dirty=bool(changed))
+
+
+def _no_commit(folder: Path, *, why: str) -> Tree:
+    return Tree(
+        name="working tree", root=folder, folder=folder, commit=None, is_dirty=True, why_no_commit=why
+    )
 
 
 _HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -55,9 +66,10 @@ def commit_of(folder: Path, revision: str) -> str:
     try:
         return _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except UsageError:
-        if working_tree(folder).commit is None:
+        here = working_tree(folder)
+        if here.commit is None:
             raise UsageError(
-                f"{folder} is in no git repository, so there is no revision {revision!r} to run"
+                f"there is no revision {revision!r} to run in {folder}: {here.why_no_commit}"
             ) from None
         raise UsageError(
             f"there is no revision {revision!r} in this repository; name a branch, a tag or a commit"
@@ -72,24 +84,16 @@ def checked_out(here: Tree, commit: str, *, name: str, links: Sequence[str] = ()
     The folder is far from the working tree, so that nothing of that is found by going upwards.
     """
     if here.commit is None:
-        raise UsageError(
-            f"{here.folder} is in no git repository that has a commit, so there is no other revision to run"
-        )
+        raise UsageError(f"there is no other revision to run in {here.folder}: {here.why_no_commit}")
     with scratch_folder() as parent:
         try:
             yield _check_out(here, commit, parent / here.root.name, name=name, links=links)
         finally:
-            with contextlib.suppress(UsageError):
-                # Twice: one that was interrupted while it was made is still locked.
-                _git(here.folder, "worktree", "remove", "--force", "--force", str(parent / here.root.name))
-    with contextlib.suppress(UsageError):
-        _git(here.folder, "worktree", "prune")
+            _forget_worktree(here, parent / here.root.name)
 
 
 def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequence[str]) -> Tree:
-    with contextlib.suppress(UsageError):
-        # Of those that were killed: their folders are gone by now.
-        _git(here.folder, "worktree", "prune")
+    _forget_abandoned(here)
     _git(
         here.folder,
         # Hooks of the user's are for a checkout of the user's.
@@ -107,6 +111,24 @@ def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequenc
         raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
     linked = frozenset(_link(here, root, link) for link in links)
     return Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False, linked=linked)
+
+
+def _forget_abandoned(here: Tree) -> None:
+    """Of those that were killed, whose folders are gone by now.
+
+    By name, and never by ``git worktree prune``: that forgets the user's own too whose folders cannot be
+    seen just now, as on a drive that is not mounted, and with them what was staged there.
+    """
+    for line in _git(here.folder, "worktree", "list", "--porcelain").splitlines():
+        word, _, path = line.partition(" ")
+        if word == "worktree" and Path(path).parent.name.startswith(PREFIX) and not Path(path).exists():
+            _forget_worktree(here, Path(path))
+
+
+def _forget_worktree(here: Tree, root: Path) -> None:
+    with contextlib.suppress(UsageError):
+        # Twice: one that was interrupted while it was made is still locked.
+        _git(here.folder, "worktree", "remove", "--force", "--force", str(root))
 
 
 def _link(here: Tree, root: Path, link: str) -> Path:
@@ -140,6 +162,8 @@ def _git(folder: Path, *arguments: str) -> str:
     except FileNotFoundError:
         raise UsageError("there is no git on the path, which other revisions come from") from None
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(f"git {' '.join(arguments[-4:])}: {said[-1] if said else 'failed'}") from None
+        said = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
+        raise UsageError(
+            f"git {' '.join(arguments[-4:])}: {' '.join(filter(None, said)) or 'failed'}"
+        ) from None
     return answer.stdout.decode(errors="replace").strip()

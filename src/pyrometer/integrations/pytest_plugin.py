@@ -39,6 +39,9 @@ RUN_PATH: pytest.StashKey[Path] = pytest.StashKey()
 PROBLEMS: pytest.StashKey[list[str]] = pytest.StashKey()
 """Of a session in which we have failed at something."""
 
+FROM_WORKER = "pyrometer"
+"""The key under which a worker of xdist sends where its run is, and its problems."""
+
 
 class PyrometerWarning(pytest.PytestWarning):
     """Something that pyrometer has to say of a test without failing it."""
@@ -109,12 +112,22 @@ class _Telling:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._brought: list[Brought] = []
+        self._worker_runs: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what one test brought."""
         seen = report.__dict__
         if "pyrometer" in seen:
             self._brought.append((report.nodeid, seen["pyrometer"], seen.get("worker_id")))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Gather what a worker of xdist says at its end; one that crashed says nothing."""
+        told = (getattr(node, "workeroutput", None) or {}).get(FROM_WORKER)
+        if told is not None:
+            self._config.stash.setdefault(PROBLEMS, []).extend(told["problems"])
+            if told["run"] is not None:
+                self._worker_runs.append(told["run"])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell it; without anything to tell, nothing."""
@@ -127,6 +140,7 @@ class _Telling:
                 self._brought,
                 run=self._config.stash.get(RUN, None),
                 path=self._config.stash.get(RUN_PATH, None),
+                worker_runs=self._worker_runs,
                 is_profiled=is_profiled(self._config),
                 width=self._config.get_terminal_writer().fullwidth,
             )

@@ -18,12 +18,21 @@ from pyrometer.errors import UsageError
 from pyrometer.integrations.pytest_judging import judge
 from pyrometer.integrations.pytest_limits import read_limits
 from pyrometer.integrations.pytest_measuring import Figures, Meter
-from pyrometer.integrations.pytest_plugin import FIXTURE, LIMITS, PROBLEMS, REFUSED, RUN, RUN_PATH
+from pyrometer.integrations.pytest_plugin import (
+    FIXTURE,
+    FROM_WORKER,
+    LIMITS,
+    PROBLEMS,
+    REFUSED,
+    RUN,
+    RUN_PATH,
+)
 from pyrometer.integrations.pytest_warnings import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyrometer.integrations.pytest_recording import SessionRecording
+    from pyrometer.record.run import Run
 
 _FIGURES = pytest.StashKey[Figures]()
 """What a test's call took."""
@@ -69,19 +78,37 @@ class Measuring:
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """End the recording, and write it where that was asked for."""
-        if self._recording is None or not self._is_recording:
-            return
-        self._is_recording = False
-        with self._told("the run could not be kept"):
-            run = self._recording.end(exitstatus)
-            self._config.stash[RUN] = run
-            path = self._config.stash.get(RUN_PATH, None)
-            if path is not None:
-                from pyrometer.store.run_files import write_run
+        if self._recording is not None and self._is_recording:
+            self._is_recording = False
+            with self._told("the run could not be kept"):
+                self._keep(self._recording.end(exitstatus))
+        self._send_on()
 
-                del self._config.stash[RUN_PATH]  # until it is there to be read
-                write_run(run, path)
-                self._config.stash[RUN_PATH] = path
+    def _keep(self, run: "Run") -> None:
+        self._config.stash[RUN] = run
+        path = self._config.stash.get(RUN_PATH, None)
+        if path is not None:
+            from pyrometer.store.run_files import refuse_unless_a_run, write_run
+
+            del self._config.stash[RUN_PATH]  # until it is there to be read
+            if path.exists():
+                refuse_unless_a_run(path)  # a worker's own file is not looked at before the tests
+            write_run(run, path)
+            self._config.stash[RUN_PATH] = path
+
+    def _send_on(self) -> None:
+        """A worker of xdist has no summary: what became of its run is told in that of the session."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is None:
+            return
+        from pyrometer.integrations.pytest_recording import worker_of
+
+        stash = self._config.stash
+        path = stash.get(RUN_PATH, None) if RUN in stash else None
+        output[FROM_WORKER] = {
+            "run": None if path is None else str(path),
+            "problems": [f"{worker_of(self._config)}: {problem}" for problem in stash.get(PROBLEMS, [])],
+        }
 
     @contextmanager
     def _told(self, problem: str) -> Iterator[None]:

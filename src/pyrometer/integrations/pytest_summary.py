@@ -60,9 +60,18 @@ def _row(name: str, figures: Sequence[Any]) -> MeasuredRow:
 
 
 def summary_lines(
-    brought: Sequence[Brought], *, run: Run | None, path: Path | None, is_profiled: bool, width: int
+    brought: Sequence[Brought],
+    *,
+    run: Run | None,
+    path: Path | None,
+    worker_runs: Sequence[str] = (),
+    is_profiled: bool,
+    width: int,
 ) -> list[str]:
-    """All of it: the slowest tests, the scopes in them, what the fixture measured, and where the run is."""
+    """All of it: the slowest tests, the scopes in them, what the fixture measured, and where the run is.
+
+    ``path`` is where that was to go, ``worker_runs`` what workers of xdist have written.
+    """
     lines = []
     if is_profiled:
         tests = [_row(test, figures["call"]) for test, figures, _ in brought if figures["call"] is not None]
@@ -73,7 +82,7 @@ def summary_lines(
     lines += _stretch_lines(brought, width)
     workers = sorted({worker for _, _, worker in brought if worker is not None})
     if workers and is_profiled:
-        lines += _worker_lines(workers, path)
+        lines += _worker_lines(workers, path, worker_runs)
     elif path is not None and run is not None:
         lines.append(f"run written to {path}; read it with: pyrometer report {shlex.quote(str(path))}")
     return lines
@@ -85,11 +94,14 @@ def for_worker(path: Path, worker: str) -> Path:
     return path.with_name(f"{stem}-{worker}{dot}{ending}")
 
 
-def _worker_lines(workers: Sequence[str], path: Path | None) -> list[str]:
+def _worker_lines(workers: Sequence[str], path: Path | None, runs: Sequence[str]) -> list[str]:
     said = f"{format_count(len(workers), 'worker')} of xdist, each recorded by itself"
     if path is None:
         return [f"{said}; to see its scopes, have each write its run: --pyrometer-output run.json"]
-    return [f"{said}; runs written to:", *(f"  {for_worker(path, worker)}" for worker in workers)]
+    return [
+        f"{said}; {'runs written to:' if runs else 'no run was written'}",
+        *(f"  {run}" for run in sorted(runs)),
+    ]
 
 
 def _test_lines(tests: Sequence[MeasuredRow], width: int) -> list[str]:

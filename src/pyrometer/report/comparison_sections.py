@@ -38,6 +38,7 @@ from pyrometer.report.blocks import (
     without_unknown_columns,
 )
 from pyrometer.report.cells import UNKNOWN_CELL, Style
+from pyrometer.stats.label_permutation import MOST_COUNTED, RANDOM_WAYS
 
 DEFAULT_TOP = 10
 _INTERVAL = "99 % interval"
@@ -94,9 +95,11 @@ def _rules(comparison: Comparison) -> Iterator[str]:
         yield f"Peaks are called the same within {100 * PEAK_TOLERANCE:g} %."
         return
     if comparison.doubt is None:
+        runs = comparison.before.runs + comparison.after.runs
+        ways = "exact" if runs <= MOST_COUNTED else f"{RANDOM_WAYS:,} random ways"
         yield (
             f"Times are judged over {comparison.before.runs} + {comparison.after.runs} processes. A change "
-            "is called one where p is below 1 %, by permuting which process is whose (exact; Holm over the "
+            f"is called one where p is below 1 %, by permuting which process is whose ({ways}; Holm over the "
             "rows of a table), and where it is 1 % or more; no change where its 99 % interval is within "
             f"±{100 * SAME_WITHIN:.0f} %. Parts below {100 * LEAST_TESTED_SHARE:.0f} % of the whole are not "
             "tested."

@@ -64,7 +64,10 @@ def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
     elif not changed and not called and verdicts & _CHANGED:
         yield "Parts allocate other bytes than before, though the whole does not: see the tables"
     if any(change.doubt is Doubt.VARIES for change in counted):
-        yield "Some counts are not the same in all runs of a side, and are not judged: see the tables"
+        yield (
+            "Some counts are not the same in all runs of a side, or are shared out to steps of several "
+            "kinds, and are not judged: see the tables"
+        )
 
 
 def _largest(comparison: Comparison) -> Iterator[str]:

@@ -261,6 +261,11 @@ def describe_level(comparison: Comparison) -> str:
     match comparison.comparability.level:
         case Level.REFUSED:
             return "Refused: these runs are of different things, and their figures say nothing of the code."
+        case Level.TREND_ONLY if comparison.doubt is Doubt.WATCHED_OTHERWISE:
+            return (
+                "Trend only: not the same was watched, so times and memory are shown and not judged. Counts "
+                "of calls are."
+            )
         case Level.TREND_ONLY:
             return "Trend only: the machines may differ, so times are shown and not judged. Counts are."
         case Level.COMPARABLE if any(one.accepted for one in comparison.comparability.differences):
@@ -298,35 +303,39 @@ def _describe_difference(difference: Difference) -> str:
 
 def describe_doubt(comparison: Comparison) -> str | None:
     """Why no time has a verdict, and what to do about it; None where times have one."""
-    before, after = comparison.before.runs, comparison.after.runs
-    match comparison.doubt:
-        case Doubt.FEW_RUNS:
-            return (
-                f"Times cannot be told from {before} + {format_count(after, 'run')}: what is shown is a "
-                f"trend. A verdict takes at least {LEAST_RUNS} runs a side, recorded by turns, in a folder "
-                "each. Counts and bytes are exact."
-            )
-        case Doubt.NOT_INTERLEAVED:
-            return (
-                "Times cannot be told: the runs of A and B did not take turns (all of A ran before B, or "
-                "many of one side in a row); what changed on the machine meanwhile cannot be told apart. "
-                "Record them by turns: A, B, A, B."
-            )
-        case Doubt.OTHER_MACHINE:
-            return "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."
-        case Doubt.CONTROL:
-            return (
-                "Times cannot be told: the control, which runs A's code, differs from A. Something disturbs "
-                "the sides unequally; measure again on a quieter machine."
-            )
-        case Doubt.UNEVEN:
-            return (
-                "Times cannot be told: a usual turn takes as long on both sides, and all turns together do "
-                "not. Some steps take much longer than others: look at what is done in every tenth or "
-                "hundredth one."
-            )
-        case _:
-            return None
+    if comparison.doubt is Doubt.FEW_RUNS:
+        before, after = comparison.before.runs, comparison.after.runs
+        return (
+            f"Times cannot be told from {before} + {format_count(after, 'run')}: what is shown is a "
+            f"trend. A verdict takes at least {LEAST_RUNS} runs a side, recorded by turns, in a folder "
+            "each. Counts and bytes are exact."
+        )
+    return None if comparison.doubt is None else _WHY_NOT_TOLD.get(comparison.doubt)
+
+
+_WHY_NOT_TOLD = {
+    Doubt.NOT_INTERLEAVED: (
+        "Times cannot be told: the runs of A and B did not take turns (all of A ran before B, or "
+        "many of one side in a row); what changed on the machine meanwhile cannot be told apart. "
+        "Record them by turns: A, B, A, B."
+    ),
+    Doubt.OTHER_MACHINE: (
+        "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."
+    ),
+    Doubt.WATCHED_OTHERWISE: (
+        "Times, memory and instructions cannot be told: what the profiler watched, which costs some "
+        "of each, differs. Record both sides with the same options. Counts of calls are exact."
+    ),
+    Doubt.CONTROL: (
+        "Times cannot be told: the control, which runs A's code, differs from A. Something disturbs "
+        "the sides unequally; measure again on a quieter machine."
+    ),
+    Doubt.UNEVEN: (
+        "Times cannot be told: a usual turn takes as long on both sides, and all turns together do "
+        "not. Some steps take much longer than others: look at what is done in every tenth or "
+        "hundredth one."
+    ),
+}
 
 
 def describe_missing(missing: Missing) -> str:

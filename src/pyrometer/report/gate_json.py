@@ -50,7 +50,7 @@ class LaneContent(Content, frozen=True, kw_only=True):
     reason: Reason
     max_slowdown: float
     before: float | None
-    """The median over the baseline's processes."""
+    """The median over the baseline's processes, of a benchmark that of a call."""
     after: float | None
     """That with ``change``."""
     change: float | None

@@ -66,8 +66,8 @@ def write_value(value: float | None, lane: GatedLane) -> str:
     if lane.metric is Metric.PEAK_MEMORY:
         return format_bytes(value)
     if lane.metric is Metric.INSTRUCTIONS:
-        return f"{value / lane.trials.plan.calls_per_step:,.0f}"
-    return format_duration(value / lane.trials.plan.calls_per_step)
+        return f"{value:,.0f}"
+    return format_duration(value)
 
 
 def write_change(change: float | None) -> str:
@@ -150,7 +150,11 @@ def _describe_doubt(lane: GatedLane) -> str:
     if judgement.pairs < least:
         return f"so few can tell nothing, whatever they show; it takes {least} or more."
     smallest = judgement.smallest_seen
-    could = "" if smallest is None else f" Changes below about {_percent(smallest)} cannot be told here."
+    could = (
+        ""
+        if smallest is None
+        else f" Changes below about {_percent(round(smallest, 3))} cannot be told here."
+    )
     return (
         f"neither FAIL (more than {_percent(allowed)}) nor PASS (less than {_percent(allowed + MARGIN)}) "
         f"is sure.{could}"
@@ -338,4 +342,5 @@ def short(name: str) -> str:
 
 
 def _percent(part: float) -> str:
-    return f"{100 * part:.2g} %"
+    """All that a user may have asked for, such as 12.5 % and 100 %."""
+    return f"{100 * part:.2g} %" if part < 0.01 else f"{round(100 * part, 2):g} %"

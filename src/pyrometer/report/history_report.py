@@ -6,7 +6,14 @@ from typing import Any
 
 import msgspec
 
-from pyrometer.analysis.history import Change, Metric, PastRun, ProgramHistory, changed_circumstances
+from pyrometer.analysis.history import (
+    Change,
+    Metric,
+    PastRun,
+    ProgramHistory,
+    changed_circumstances,
+    names_of,
+)
 from pyrometer.report.blocks import (
     Bullets,
     Column,
@@ -86,7 +93,7 @@ def render_program(
 ) -> str:
     """The runs of one program one by one, a drawing of one figure, and where that changed its level."""
     return _page(
-        _named(history.latest),
+        names_of([history])[0],
         list(_run_sections(history, changes)),
         [*_left_out(history), *remarks, ADVISORY],
         screen,
@@ -163,8 +170,8 @@ def _program_section(project: str, histories: Sequence[ProgramHistory]) -> Secti
             for heading in cells[0]
         ),
         rows=tuple(
-            Row(name=_named(history.latest), cells=tuple(row.values()))
-            for history, row in zip(histories, cells, strict=True)
+            Row(name=name, cells=tuple(row.values()))
+            for name, row in zip(names_of(histories), cells, strict=True)
         ),
     )
     metrics = {history.metric: _NAMES[history.metric] for history in histories}
@@ -286,10 +293,6 @@ def _left_out(history: ProgramHistory) -> Iterator[str]:
     failed = sum(not run.finished for run in history.runs)
     if failed:
         yield f"{format_count(failed, 'run')} did not finish: in neither trend nor changes."
-
-
-def _named(run: PastRun) -> str:
-    return f"{run.program} (in {run.folder})" if run.folder else run.program
 
 
 def _when(run: PastRun) -> str:

@@ -7,19 +7,26 @@ ways in which the groups lie as far apart is then a probability that holds whate
 import random
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import compress, groupby
 from statistics import median
 
 from pyrometer.stats.pooled import RESAMPLES, Interval
+
+MOST_COUNTED = 128
+"""Up to so many values all ways are counted: it takes memory with their fourth power, 10 MB here."""
+RANDOM_WAYS = 9_999
+"""Beyond, so many are drawn: none is less likely than 1 in 10,000."""
 
 
 def label_p_value(before: Sequence[float], after: Sequence[float]) -> float:
     """How likely the groups would lie as far apart in either direction, if they were the same.
 
     They lie apart by the sum of the ranks of ``before`` among all values: one value far out counts as
-    the largest, and no more. Exact, all ways to choose are counted, ties share their ranks. The
-    difference of the medians would be the plainer statistic, but half of the values decide it: eight
-    against eight could never give less than 1 in 320, however far apart they are.
+    the largest, and no more. Ties share their ranks. Exact, all ways to choose are counted, up to
+    ``MOST_COUNTED`` values; of more, ``RANDOM_WAYS`` are drawn, the same ones each time, and the way
+    that was found counts as one of them. The difference of the medians would be the plainer statistic,
+    but half of the values decide it: eight against eight could never give less than 1 in 320, however far
+    apart they are.
     """
     if not before or not after:
         return 1.0
@@ -27,10 +34,14 @@ def label_p_value(before: Sequence[float], after: Sequence[float]) -> float:
     ranks = _doubled_ranks(pooled)
     rank_of = dict(zip(pooled, ranks, strict=True))
     observed = sum(rank_of[value] for value in before)
-    ways = _ways_by_sum(tuple(ranks), len(before))
     # Times the number of values, so that the middle of all sums is a whole number.
     middle = len(before) * sum(ranks)
     apart = abs(observed * len(pooled) - middle)
+    if len(pooled) > MOST_COUNTED:
+        drawn = (sum(compress(ranks, way)) for way in _random_ways(len(pooled), len(before)))
+        as_far = sum(abs(total * len(pooled) - middle) >= apart for total in drawn)
+        return (as_far + 1) / (RANDOM_WAYS + 1)
+    ways = _ways_by_sum(tuple(ranks), len(before))
     as_far = sum(count for total, count in ways if abs(total * len(pooled) - middle) >= apart)
     return as_far / sum(count for _, count in ways)
 
@@ -106,3 +117,17 @@ def _ways_by_sum(ranks: tuple[int, ...], taken: int) -> tuple[tuple[int, int], .
         int.from_bytes(digits[at : at + digit_bytes], "little") for at in range(0, len(digits), digit_bytes)
     )
     return tuple((total, count) for total, count in enumerate(counts) if count)
+
+
+# Only the last: a thousand values on each side take 20 MB.
+@lru_cache(maxsize=1)
+def _random_ways(values: int, taken: int, *, seed: int = 0) -> tuple[bytes, ...]:
+    """Ways to take so many of the values, a byte for each value: 1 where it is taken."""
+    chooser = random.Random(seed)
+    ways = []
+    for _ in range(RANDOM_WAYS):
+        way = bytearray(values)
+        for index in chooser.sample(range(values), taken):
+            way[index] = 1
+        ways.append(bytes(way))
+    return tuple(ways)

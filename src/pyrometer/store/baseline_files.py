@@ -113,7 +113,7 @@ def baseline_names(folder: Path) -> list[str]:
         files = sorted(place.glob(f"*{_ENDING}"))
     except OSError as error:
         raise UsageError(f"cannot look into {place}: {reason_of(error)}; check its permissions") from error
-    names = [path.name.removesuffix(_ENDING) for path in files if _says_it_is_a_baseline(path)]
+    names = [path.name.removesuffix(_ENDING) for path in files if is_baseline(path)]
     return [name for name in names if _NAME.fullmatch(name)]
 
 
@@ -132,13 +132,13 @@ def find_baseline(name: str, *, folder: Path) -> Path:
     path = baseline_path(name, folder=folder)
     if not os.path.lexists(path):
         raise _no_such_name(name, folder)
-    if not _says_it_is_a_baseline(path):
+    if not is_baseline(path):
         raise UsageError(f"{path} is not a baseline, and stays; remove it yourself if it should go")
     return path
 
 
-def _says_it_is_a_baseline(path: Path) -> bool:
-    """Whether it is one, a damaged one too: what a merge left must not pass for a name that is free."""
+def is_baseline(path: Path) -> bool:
+    """Whether a baseline is in the file, a damaged one too: what a merge left is no name that is free."""
     try:
         data = read_regular_file(path)
     except (OSError, RunFileError):

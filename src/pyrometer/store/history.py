@@ -1,18 +1,19 @@
 """The history of runs on disk: one small SQLite database in the user's state folder.
 
 Not in write-ahead mode: that does not work on network file systems, where the home folders of clusters
-are, and one short transaction a run has no use for it.
+are, and one short transaction a run has no use for it. SQLite is loaded where it is used: a Python may
+have been built without it.
 """
 
 import contextlib
 import fcntl
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +21,9 @@ from pyrometer.analysis.history import PastRun
 from pyrometer.errors import PyrometerError
 from pyrometer.store.projects import project_folder
 from pyrometer.store.run_files import reason_of
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MOST_RUNS = 10_000
 """The newest ones are kept."""
@@ -31,7 +35,6 @@ SCHEMA_VERSION = 1
 _FILE_NAME = "history.sqlite"
 _ELSEWHERE = "remove it, or set XDG_STATE_HOME to another folder"
 _COLUMNS = PastRun.__struct_fields__
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _CREATE = """
     CREATE TABLE runs (
         id INTEGER PRIMARY KEY,
@@ -99,6 +102,8 @@ def append(past: PastRun, path: Path | None, *, wait_s: float = WAIT_S) -> Path 
     if path is None:
         raise HistoryError("there is neither HOME nor XDG_STATE_HOME")
     with _telling(path):
+        import sqlite3
+
         _make(path)
         try:
             _insert(past, path, wait_s)
@@ -150,6 +155,10 @@ def forget(programs: Sequence[tuple[str, str, str]] | None, path: Path | None) -
 def _telling(path: Path) -> Iterator[None]:
     """Whatever goes wrong as one ``HistoryError`` that names the file."""
     try:
+        import sqlite3
+    except ImportError as error:
+        raise HistoryError(f"{path}: this Python was built without SQLite ({error})") from error
+    try:
         yield
     except sqlite3.Error as error:
         advice = "; remove the file to begin a new one" if _is_damage(error) else ""
@@ -172,7 +181,9 @@ def _make(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _connected(path: Path, wait_s: float) -> Iterator[sqlite3.Connection]:
+def _connected(path: Path, wait_s: float) -> Iterator["sqlite3.Connection"]:
+    import sqlite3
+
     if not path.is_file():
         raise HistoryError(f"{path}: not a regular file; {_ELSEWHERE}")
     address = f"{path.absolute().as_uri()}?mode=rw"
@@ -189,7 +200,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _version(database: sqlite3.Connection, path: Path) -> int:
+def _version(database: "sqlite3.Connection", path: Path) -> int:
     """The version of the schema; 0 for a database in which there is nothing yet."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
@@ -230,10 +241,12 @@ def _past_run(row: Sequence[object]) -> PastRun | None:
         return None
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
+def _is_damage(error: "sqlite3.Error") -> bool:
+    import sqlite3
+
     # The low byte is the kind, the rest its details.
     code: int | None = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _DAMAGE
+    return code is not None and code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _put_aside(path: Path, wait_s: float) -> Path | None:
@@ -265,6 +278,8 @@ def _begin_anew(path: Path, aside: Path) -> None:
 
 
 def _is_damaged(path: Path, wait_s: float) -> bool:
+    import sqlite3
+
     try:
         with _connected(path, wait_s) as database:
             _version(database, path)

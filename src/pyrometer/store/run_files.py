@@ -21,6 +21,7 @@ MAX_FILE_BYTES = 64 << 20
 MAX_UNPACKED_BYTES = 256 << 20
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _FILE_ENDINGS = (".json", ".json.gz")
 _SCRIPT_NAME_LENGTH = 80
 _NO_RUN_FILE = "not a run file; name the .json or .json.gz that pyrometer run wrote, or its folder"
@@ -58,9 +59,7 @@ def read_run(path: Path) -> Run:
     try:
         if path.is_dir():
             path = path / RUN_FILE_NAME
-        data = read_regular_file(path)
-        if data.startswith(_GZIP_MAGIC):
-            data = _unpack(data, path)
+        data = read_unpacked(path)
     except FileNotFoundError:
         problem = "there is no such file" if path == named else _NO_RUN_IN_FOLDER
         raise RunFileError(problem, path=named) from None
@@ -69,6 +68,23 @@ def read_run(path: Path) -> Run:
     if _is_no_json(data):
         raise RunFileError(_NO_RUN_FILE, path=path)
     return decode_run(data, path=str(path))
+
+
+def read_unpacked(path: Path) -> bytes:
+    """What is in a regular file, unpacked if it is packed; no more than a run may have."""
+    data = read_regular_file(path)
+    return _unpack(data, path) if data.startswith(_GZIP_MAGIC) else data
+
+
+def read_beginning(path: Path, length: int) -> bytes:
+    """The first bytes of a file, unpacked if it is packed; ``RunFileError`` where that is damaged."""
+    with path.open("rb") as file:
+        is_packed = _GZIP_MAGIC.startswith(file.read(len(_GZIP_MAGIC)))  # also where it was cut off there
+        file.seek(0)
+        try:
+            return gzip.GzipFile(fileobj=file).read(length) if is_packed else file.read(length)
+        except _DAMAGED as error:
+            raise RunFileError(f"the gzip data is damaged or cut off: {error}", path=path) from error
 
 
 def _is_no_json(data: bytes) -> bool:
@@ -130,7 +146,7 @@ def resolve_output(
             path = path / RUN_FILE_NAME
         path = path.with_name(name_of_rank(path.name, os.environ))
         if _exists(path):
-            _refuse_unless_a_run(path)
+            refuse_unless_a_run(path)
         elif not path.name.endswith(_FILE_ENDINGS):
             raise UsageError(
                 f"cannot write a run to {option}: name a file that ends in .json or .json.gz, or a folder"
@@ -165,7 +181,8 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _refuse_unless_a_run(path: Path) -> None:
+def refuse_unless_a_run(path: Path) -> None:
+    """Raise ``UsageError`` where the file, which is there, is no run that another one could replace."""
     if path.name.endswith(_FILE_ENDINGS) and path.is_file() and path.stat().st_size == 0:
         return  # made for us, as mktemp does: there is nothing to lose
     try:
@@ -227,7 +244,7 @@ def _unpack(data: bytes, path: Path) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             unpacked = file.read(MAX_UNPACKED_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except _DAMAGED as error:
         raise RunFileError(f"the gzip data is damaged or cut off: {error}", path=path) from error
     if len(unpacked) > MAX_UNPACKED_BYTES:
         raise RunFileError(f"unpacks to more than the {MAX_UNPACKED_BYTES:,} bytes a run may have", path=path)

@@ -3,19 +3,28 @@
 import calendar
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyrometer.analysis.comparison.figures import (
     Places,
     RunParts,
+    calls_are_about_right,
     has_steps,
     modules_of,
     operators_of,
     phases_of,
     scopes_of,
 )
-from pyrometer.analysis.comparison.metrics import compare_metrics
-from pyrometer.analysis.comparison.model import Comparison, Doubt, Missing, Part, PartsTable, SideFacts
+from pyrometer.analysis.comparison.metrics import compare_metrics, leave_open
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Comparison,
+    Doubt,
+    Missing,
+    Part,
+    PartsTable,
+    SideFacts,
+)
 from pyrometer.analysis.comparison.parts import compare_parts
 from pyrometer.analysis.comparison.samples import compare_functions, merge_frames
 from pyrometer.analysis.comparison.verdicts import find_doubt
@@ -36,7 +45,7 @@ _MOMENT = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:Z|([+-])(\d\d):?(\d\d))", re.ASCII
 )
 _LEVELS = (Level.REFUSED, Level.TREND_ONLY, Level.COMPARABLE)
-_CODE = frozenset({"code", "script"})
+_CODE = frozenset({"code", "dirty", "script"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +87,12 @@ def find_unlike(runs: Sequence[Run], *, allowed: Collection[str] = frozenset()) 
 
 def compare_sides(before: Side, after: Side, comparability: Comparability) -> Comparison:
     """Everything that both sides say, beside each other; nothing but the facts where that is refused."""
-    doubt = find_doubt(
-        [started_s(run.run.started_at) for run in before.runs],
-        [started_s(run.run.started_at) for run in after.runs],
-        same_machine=comparability.level is Level.COMPARABLE,
-    )
+    doubt = _doubt(before, after, comparability)
+    watched_alike = "watched" not in _weighty(comparability)
     facts = (_facts(before), _facts(after))
     if comparability.level is Level.REFUSED:
         return Comparison(before=facts[0], after=facts[1], comparability=comparability, doubt=doubt)
-    parts = _Parts(before.runs, after.runs, doubt)
+    parts = _Parts(before.runs, after.runs, doubt, watched_alike=watched_alike)
     sampled = [[run.samples for run in side.runs if _is_sampled(run.samples)] for side in (before, after)]
     kept = [[results for results in side if results is not None] for side in sampled]
     has_samples = bool(kept[0] and kept[1])
@@ -98,12 +104,28 @@ def compare_sides(before: Side, after: Side, comparability: Comparability) -> Co
         after=facts[1],
         comparability=comparability,
         doubt=doubt,
-        metrics=compare_metrics(before.runs, after.runs, doubt),
+        metrics=compare_metrics(before.runs, after.runs, doubt, watched_alike=watched_alike),
         tables=tables,
         functions=compare_functions(*kept) if has_samples else None,
         frames=merge_frames(*kept) if has_samples else None,
         missing=tuple(missing),
     )
+
+
+def _doubt(before: Side, after: Side, comparability: Comparability) -> Doubt | None:
+    if _weighty(comparability) == {"watched"}:
+        return Doubt.WATCHED_OTHERWISE
+    return find_doubt(
+        [started_s(run.run.started_at) for run in before.runs],
+        [started_s(run.run.started_at) for run in after.runs],
+        same_machine=comparability.level is Level.COMPARABLE,
+    )
+
+
+def _weighty(comparability: Comparability) -> set[str]:
+    """The facts that leave a trend."""
+    differences = comparability.differences
+    return {one.name for one in differences if one.weight is Weight.TREND_ONLY and not one.accepted}
 
 
 def started_s(moment: str) -> float | None:
@@ -127,9 +149,17 @@ def _is_sampled(results: SampleResults | None) -> bool:
 class _Parts:
     """The tables of parts, and those that there are not."""
 
-    def __init__(self, before: Sequence[Observed], after: Sequence[Observed], doubt: Doubt | None) -> None:
+    def __init__(
+        self,
+        before: Sequence[Observed],
+        after: Sequence[Observed],
+        doubt: Doubt | None,
+        *,
+        watched_alike: bool,
+    ) -> None:
         self._sides = (before, after)
         self._doubt = doubt
+        self._watched_alike = watched_alike
         self._missing: list[Missing] = []
 
     def tables(self) -> tuple[tuple[PartsTable, ...], list[Missing]]:
@@ -148,9 +178,26 @@ class _Parts:
             [found for run in side if (found := of(run, places)) is not None] for side in self._sides
         )
         if before and after:
-            return compare_parts(before, after, self._doubt)
+            return self._with_open_counts(compare_parts(before, after, self._doubt), part)
         self._missing.append(Missing(part=part, before=not before, after=not after))
         return None
+
+    def _with_open_counts(self, table: PartsTable, part: Part) -> PartsTable:
+        """The table, without verdicts on counts that say nothing of the code."""
+        is_about = part in {Part.MODULES, Part.SCOPES} and any(
+            calls_are_about_right(run) for side in self._sides for run in side
+        )
+        of_calls = Doubt.VARIES if is_about else None
+        of_bytes = of_calls if self._watched_alike else Doubt.WATCHED_OTHERWISE
+        rows = (
+            replace(row, calls=_left_open(row.calls, of_calls), allocated=_left_open(row.allocated, of_bytes))
+            for row in table.rows
+        )
+        return replace(table, rows=tuple(rows))
+
+
+def _left_open(change: Change | None, doubt: Doubt | None) -> Change | None:
+    return change if change is None or doubt is None else leave_open(change, doubt)
 
 
 def _facts(side: Side) -> SideFacts:

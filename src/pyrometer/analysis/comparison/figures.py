@@ -11,7 +11,7 @@ from pyrometer.analysis.modules import ModulePlace
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.operators import OperatorTable
 from pyrometer.analysis.steps import GroupResult
-from pyrometer.record.torch_run import Step
+from pyrometer.record.torch_run import Step, TorchRun
 from pyrometer.stats.rates import per
 
 
@@ -98,7 +98,7 @@ def modules_of(observed: Observed, places: Places) -> RunParts | None:
         return None
     scale = per_step_of(observed.run.torch)
     a_step = _AStep(
-        called_steps=torch.main.steps + scale.called_steps - scale.steps,
+        called_steps=_called_steps(observed.run.torch, torch.main),
         backward_ns=scale.backward_ns * scale.steps / torch.main.steps,
     )
     modules = _placed_modules(torch.modules.walk(), places)
@@ -110,6 +110,18 @@ def modules_of(observed: Observed, places: Places) -> RunParts | None:
         steps=torch.main.steps,
         with_warmup=True,
     )
+
+
+def calls_are_about_right(observed: Observed) -> bool:
+    """Whether calls of modules and scopes a step are no exact counts.
+
+    They are counted in steps that looking at operators slowed, too. How many those are is known of all
+    kinds of steps together, and not of each.
+    """
+    torch = observed.run.torch
+    if torch is None or torch.operators is None or not torch.operators.left_out_steps:
+        return False
+    return sum(1 for group in torch.groups if group.steps) > 1
 
 
 def all_steps_ns(groups: Sequence[GroupResult], main: GroupResult) -> float:
@@ -132,7 +144,6 @@ class _AStep:
     """How the calls of modules over a whole run are shared out to the steps of its main group."""
 
     called_steps: int
-    """With those that were slowed by looking at their operators, whose calls are counted too."""
     backward_ns: float
     """What a step has of its backward phase, for each nanosecond of the timed passes."""
 
@@ -154,7 +165,7 @@ def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts |
     tree = observed.merged.tree
     if not tree.roots:
         return None
-    steps = _all_steps(observed) if a_step else None
+    steps = _steps_with_scopes(observed) if a_step else None
     count = steps or 1
     parts: dict[Place, PartFigures] = {}
     around: list[Place] = []
@@ -179,14 +190,20 @@ def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts |
     )
 
 
-def _all_steps(observed: Observed) -> int | None:
-    main = None if observed.torch is None else observed.torch.main
-    return None if main is None else main.steps
+def _steps_with_scopes(observed: Observed) -> int | None:
+    run, torch = observed.run.torch, observed.torch
+    return None if run is None or torch is None or torch.main is None else _called_steps(run, torch.main)
+
+
+def _called_steps(run: TorchRun, main: GroupResult) -> int:
+    """Steps of the main group, with those slowed by looking at their operators, which count calls too."""
+    scale = per_step_of(run)
+    return main.steps + scale.called_steps - scale.steps
 
 
 def has_steps(observed: Observed) -> bool:
     """Whether figures can be told a step."""
-    return _all_steps(observed) is not None
+    return _steps_with_scopes(observed) is not None
 
 
 def operators_of(observed: Observed, places: Places) -> RunParts | None:

@@ -1,11 +1,18 @@
 """The figures of whole runs, side by side."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from pyrometer.analysis.comparison.figures import all_steps_ns, steady_steps
-from pyrometer.analysis.comparison.model import Change, Doubt, Metric, MetricChange, Quantity
+from pyrometer.analysis.comparison.figures import all_steps_ns, calls_are_about_right, steady_steps
+from pyrometer.analysis.comparison.model import (
+    Change,
+    Doubt,
+    Metric,
+    MetricChange,
+    Quantity,
+    Verdict,
+)
 from pyrometer.analysis.comparison.verdicts import (
     BYTES_TOLERANCE,
     COUNT_TOLERANCE,
@@ -18,7 +25,7 @@ from pyrometer.analysis.comparison.verdicts import (
 )
 from pyrometer.analysis.module_calls import per_step_of
 from pyrometer.analysis.observed import Observed
-from pyrometer.analysis.steps import GroupResult
+from pyrometer.analysis.steps import LEAST_WARMUP_STEPS, GroupResult
 from pyrometer.record.counters import CacheSimulation
 from pyrometer.record.torch_run import (
     FORWARD_WITHOUT_GRADIENTS,
@@ -31,6 +38,16 @@ from pyrometer.record.torch_run import (
 
 _HASH_SEED = "PYTHONHASHSEED"
 _FORWARD = frozenset({"forward", FORWARD_WITHOUT_GRADIENTS})
+_WITH_OWN_COST = frozenset(
+    {
+        Metric.TENSOR_BYTES,
+        Metric.TENSOR_ALLOCATIONS,
+        Metric.PEAK_HOST_BYTES,
+        Metric.PEAK_GPU_BYTES,
+        Metric.SIMULATED_INSTRUCTIONS,
+        Metric.HARDWARE_INSTRUCTIONS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +60,12 @@ class _Figure:
 
 
 def compare_metrics(
-    before: Sequence[Observed], after: Sequence[Observed], doubt: Doubt | None
+    before: Sequence[Observed], after: Sequence[Observed], doubt: Doubt | None, *, watched_alike: bool = True
 ) -> tuple[MetricChange, ...]:
-    """Each figure that any run has: times, rates and shares first, then counts and bytes."""
+    """Each figure that any run has: times, rates and shares first, then counts and bytes.
+
+    Those that have what the profiler took for itself in them are not judged unless ``watched_alike``.
+    """
     figures = [*_FIGURES, *_generation_figures((*before, *after)), *_instructions(before, after)]
     if not any(_main(run) for run in (*before, *after)):
         figures.insert(0, _Figure(metric=Metric.PROFILED, quantity=Quantity.DURATION, of=_profiled))
@@ -60,16 +80,32 @@ def compare_metrics(
         )
         for figure in figures
     ]
+    open_figures = _open_figures((*before, *after), watched_alike=watched_alike)
     timed = [index for index, figure in enumerate(figures) if figure.quantity.is_timed]
     changes = dict(zip(timed, judge_times([pairings[index] for index in timed], doubt), strict=True))
     for index, figure in enumerate(figures):
         if index not in changes:
             changes[index] = judge_counts(pairings[index], tolerance=figure.tolerance)
+            if figure.metric in open_figures:
+                changes[index] = leave_open(changes[index], open_figures[figure.metric])
     return tuple(
         MetricChange(metric=figures[index].metric, subject=figures[index].subject, change=changes[index])
         for index in sorted(changes, key=lambda index: (not figures[index].quantity.is_timed, index))
         if _is_known(changes[index])
     )
+
+
+def _open_figures(runs: Iterable[Observed], *, watched_alike: bool) -> dict[Metric, Doubt]:
+    """The counts that are not judged, and why."""
+    why = {} if watched_alike else dict.fromkeys(_WITH_OWN_COST, Doubt.WATCHED_OTHERWISE)
+    if any(map(calls_are_about_right, runs)):
+        why |= dict.fromkeys((Metric.FORWARD_CALLS, Metric.BACKWARD_PASSES), Doubt.VARIES)
+    return why
+
+
+def leave_open(change: Change, doubt: Doubt) -> Change:
+    """The same figures without a verdict, for that reason unless there is one already."""
+    return replace(change, verdict=Verdict.CANNOT_TELL, doubt=change.doubt or doubt)
 
 
 def _is_known(change: Change) -> bool:
@@ -100,6 +136,21 @@ def _median_step_ns(main: GroupResult) -> float:
 def _data_share(main: GroupResult) -> float | None:
     data = main.phase("data")
     return None if data is None else data.share
+
+
+def _allocated_bytes(main: GroupResult) -> float | None:
+    """Bytes a step, after as many first steps in each run, however long its warm-up.
+
+    Found by the clock, a warm-up ends elsewhere each time: where steps are unequal, as a smaller last
+    batch makes them, that alone would move the mean.
+    """
+    steady = main.steady
+    if steady.allocated_bytes_per_step is None or main.warmup.asked_steps is not None:
+        return steady.allocated_bytes_per_step
+    later = main.series[LEAST_WARMUP_STEPS : main.warmup.steps]
+    allocated_bytes = steady.allocated_bytes_per_step * steady.steps
+    allocated_bytes += sum(step.allocated_bytes or 0 for step in later)
+    return allocated_bytes / (steady.steps + len(later))
 
 
 def _all_steps_ns(run: Observed) -> float | None:
@@ -206,7 +257,7 @@ _FIGURES = (
     _Figure(
         metric=Metric.TENSOR_BYTES,
         quantity=Quantity.BYTES,
-        of=_of_main(lambda main: main.steady.allocated_bytes_per_step),
+        of=_of_main(_allocated_bytes),
         tolerance=BYTES_TOLERANCE,
     ),
     _Figure(
