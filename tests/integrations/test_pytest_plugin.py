@@ -1,6 +1,5 @@
 """The plugin as its users see it: whole runs of pytest, each in a process of its own."""
 
-import json
 import os
 import subprocess
 import sys
@@ -553,62 +552,57 @@ def test_a_place_that_cannot_be_written_to_is_told_before_any_test_runs(pytester
     result.stdout.no_fnmatch_line("*passed*")
 
 
-def test_a_worker_of_xdist_writes_a_file_of_its_own(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest("def pytest_configure(config): config.workerinput = {'workerid': 'gw3'}")
-    pytester.makepyfile(test_it="def test_it(): ...")
-    run(pytester, "-p", "no:hypothesispytest", "--pyrometer-output", "out/run.json.gz").assert_outcomes(
-        passed=1
-    )
-    assert [path.name for path in (pytester.path / "out").iterdir()] == ["run-gw3.json.gz"]
-
-
-WORKER = """
-import json
-def pytest_configure(config):
-    config.workerinput, config.workeroutput = {"workerid": "gw0"}, {}
-def pytest_unconfigure(config):
-    with open("sent.json", "w") as file:
-        json.dump(config.workeroutput, file)
+MANY_TESTS = """
+import pytest
+import pyrometer
+@pytest.mark.parametrize("number", range(6))
+def test_many(number):
+    with pyrometer.scope("inside"):
+        pass
 """
 
 
-def test_a_worker_of_xdist_replaces_no_file_that_is_no_run_and_sends_why(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(WORKER)
-    pytester.makepyfile(test_it="def test_it(): ...")
-    options = ("-p", "no:hypothesispytest", "--pyrometer-output", "run.json")
-    run(pytester, *options).assert_outcomes(passed=1)
-    sent = json.loads(Path("sent.json").read_text(encoding="utf-8"))["pyrometer"]
-    assert sent == {"run": str(pytester.path / "run-gw0.json"), "problems": []}
+def test_workers_of_xdist_write_a_file_each_and_one_table(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=MANY_TESTS)
+    result = run(pytester, "-n2", "--pyrometer-output", "out/run.json.gz")
+    result.assert_outcomes(passed=6)
+    files = [pytester.path / "out" / f"run-gw{worker}.json.gz" for worker in (0, 1)]
+    assert sorted((pytester.path / "out").iterdir()) == files
+    result.stdout.fnmatch_lines(
+        [
+            "6 tests, *",
+            *[r"test_it.py::test_many[[]*"] * 6,
+            "each worker of xdist recorded itself; runs written to:",
+            *(f"  {file}" for file in files),
+        ]
+    )
+    scopes = [scope for file in files for scope in build_results(read_run(file)).scopes]
+    assert sum(scope.calls for scope in scopes if scope.name == "inside") == 6
+
+
+def test_a_worker_of_xdist_replaces_no_file_that_is_no_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=MANY_TESTS)
     Path("run-gw0.json").write_text("[]", encoding="utf-8")
-    run(pytester, *options).assert_outcomes(passed=1)
-    sent = json.loads(Path("sent.json").read_text(encoding="utf-8"))["pyrometer"]
-    assert sent["run"] is None
-    [problem] = sent["problems"]
-    assert problem.startswith("gw0: the run could not be kept: ")
-    assert "run-gw0.json exists and is not a run that could be replaced" in problem
+    result = run(pytester, "-n2", "--pyrometer-output", "run.json")
+    result.assert_outcomes(passed=6)
+    result.stdout.fnmatch_lines(
+        [
+            "gw0: the run could not be kept: *run-gw0.json exists and is not a run that could be replaced*",
+            "*; runs written to:",
+            "  *run-gw1.json",
+        ]
+    )
+    result.stdout.no_fnmatch_line("  *run-gw0.json")
     assert Path("run-gw0.json").read_text(encoding="utf-8") == "[]"
 
 
-def test_what_workers_of_xdist_send_is_told_in_the_summary(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(
-        """
-        from types import SimpleNamespace
-        import pytest
-        def pytest_sessionfinish(session):
-            telling = session.config.pluginmanager.get_plugin("pyrometer-telling")
-            for run, problems in (("run-gw0.json", []), (None, ["gw1: no room"])):
-                sent = {"pyrometer": {"run": run, "problems": problems}}
-                telling.pytest_testnodedown(node=SimpleNamespace(workeroutput=sent))
-            telling.pytest_testnodedown(node=SimpleNamespace())
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_runtest_logreport(report):
-            report.worker_id = "gw0"
-        """
-    )
-    pytester.makepyfile(test_it="def test_it(): ...")
-    result = run(pytester, "-p", "no:hypothesispytest", "--pyrometer-output", "run.json")
-    result.stdout.fnmatch_lines(["gw1: no room", "1 worker of xdist, *; runs written to:", "  run-gw0.json"])
-    result.stdout.no_fnmatch_line("*gw1.json*")
+def test_a_worker_of_xdist_that_dies_takes_only_its_own_figures_along(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_dies="import os\ndef test_dies(): os._exit(3)", test_it=MANY_TESTS)
+    result = run(pytester, "-n2", "--pyrometer-output", "run.json")
+    result.assert_outcomes(passed=6, failed=1)
+    result.stdout.fnmatch_lines(["6 tests, *", "each worker of xdist recorded itself; runs written to:"])
+    written = {path.name for path in pytester.path.glob("run-gw*.json")}
+    assert len(written & {"run-gw0.json", "run-gw1.json"}) == 1
 
 
 def test_collecting_only_records_nothing(pytester: pytest.Pytester) -> None:

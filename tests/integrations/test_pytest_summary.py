@@ -69,19 +69,19 @@ def test_without_the_option_only_what_the_fixture_measured_is_told() -> None:
     ]
 
 
-def test_workers_are_said_to_be_recorded_each_by_itself() -> None:
+def test_workers_are_said_to_record_themselves() -> None:
     tests = [brought("a", [1, 0, 0, 0], worker="gw1"), brought("b", [1, 0, 0, 0], worker="gw0")]
     written = ["out/run-gw1.json", "out/run-gw0.json"]
     assert lines_of(*tests, path=Path("out/run.json"), worker_runs=written)[-3:] == [
-        "2 workers of xdist, each recorded by itself; runs written to:",
+        "each worker of xdist recorded itself; runs written to:",
         "  out/run-gw0.json",
         "  out/run-gw1.json",
     ]
     assert lines_of(*tests, path=Path("out/run.json"))[-1] == (
-        "2 workers of xdist, each recorded by itself; no run was written"
+        "each worker of xdist recorded itself; no run was written"
     )
     assert lines_of(*tests)[-1] == (
-        "2 workers of xdist, each recorded by itself; to see its scopes, have each write its run: "
+        "each worker of xdist recorded itself; to see its scopes, have each write its run: "
         "--pyrometer-output run.json"
     )
 

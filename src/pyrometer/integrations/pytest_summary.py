@@ -80,9 +80,8 @@ def summary_lines(
         names = frozenset(test for test, _, _ in brought)
         lines += [*_scope_lines(summarize_by_name(run), names, width), *_loss_lines(run.losses, width), ""]
     lines += _stretch_lines(brought, width)
-    workers = sorted({worker for _, _, worker in brought if worker is not None})
-    if workers and is_profiled:
-        lines += _worker_lines(workers, path, worker_runs)
+    if is_profiled and any(worker is not None for _, _, worker in brought):
+        lines += _worker_lines(path, worker_runs)
     elif path is not None and run is not None:
         lines.append(f"run written to {path}; read it with: pyrometer report {shlex.quote(str(path))}")
     return lines
@@ -94,8 +93,9 @@ def for_worker(path: Path, worker: str) -> Path:
     return path.with_name(f"{stem}-{worker}{dot}{ending}")
 
 
-def _worker_lines(workers: Sequence[str], path: Path | None, runs: Sequence[str]) -> list[str]:
-    said = f"{format_count(len(workers), 'worker')} of xdist, each recorded by itself"
+def _worker_lines(path: Path | None, runs: Sequence[str]) -> list[str]:
+    # Not how many there were: one that replaced another may have a run, and no test to tell of.
+    said = "each worker of xdist recorded itself"
     if path is None:
         return [f"{said}; to see its scopes, have each write its run: --pyrometer-output run.json"]
     return [
