@@ -209,6 +209,14 @@ def test_what_was_watched_on_one_side_only_leaves_a_trend_of_times_and_memory() 
     assert (first.calls.verdict, first.allocated.doubt) == (Verdict.MORE, Doubt.WATCHED_OTHERWISE)
 
 
+def test_another_recorder_is_no_other_machine() -> None:
+    trend = Comparability(level=Level.TREND_ONLY, differences=(difference("recorder", Weight.TREND_ONLY),))
+    assert compare(many_runs(Net()), many_runs(Net(), at_second=30), trend).doubt is Doubt.WATCHED_OTHERWISE
+    both = (difference("recorder", Weight.TREND_ONLY), difference("cpu_model", Weight.TREND_ONLY))
+    trend = Comparability(level=Level.TREND_ONLY, differences=both)
+    assert compare(many_runs(Net()), many_runs(Net(), at_second=30), trend).doubt is Doubt.OTHER_MACHINE
+
+
 def test_where_it_is_refused_there_are_the_facts_and_nothing_else() -> None:
     refused = Comparability(level=Level.REFUSED, differences=(difference("inputs", Weight.REFUSED),))
     comparison = compare(net_run(), net_run(), refused)

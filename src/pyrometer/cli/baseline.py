@@ -1,6 +1,5 @@
 """``pyrometer baseline``: runs kept under a name, with the project's code."""
 
-import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +9,9 @@ import typer
 
 from pyrometer.analysis.identity import Weight, check_baseline_side, compare_identities, identity_of
 from pyrometer.analysis.saved_baseline import save_runs
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
-from pyrometer.report import Screen
 from pyrometer.report.baseline_file import render_baseline
 from pyrometer.report.baseline_listing import (
     render_baseline_list,
@@ -121,7 +119,7 @@ def list_baselines(*, as_json: _Json = False) -> None:
         print(render_baseline_list_json(listed), end="")
     else:
         place = str(project_folder(folder) / "benchmarks")
-        print_text(render_baseline_list(listed, folder=place, screen=_screen()))
+        print_text(render_baseline_list(listed, folder=place, screen=screen_for()))
 
 
 @GROUP.command()
@@ -131,7 +129,7 @@ def show(name: _Name, *, as_json: _Json = False) -> None:
     if as_json:
         print(render_baseline(saved), end="")
     else:
-        print_text(render_baseline_terminal(saved, name=path.stem, place=str(path), screen=_screen()))
+        print_text(render_baseline_terminal(saved, name=path.stem, place=str(path), screen=screen_for()))
 
 
 @GROUP.command()
@@ -156,10 +154,6 @@ def _to_mind(run: Run) -> list[str]:
     unknown = compare_identities(identity, identity, sides=here).differences
     sentences = [one.sentence for one in unknown if one.weight is not Weight.NOTED]
     return [*(one.sentence for one in check_baseline_side(identity)), *sentences]
-
-
-def _screen() -> Screen:
-    return Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
 
 
 def _say(text: str) -> None:

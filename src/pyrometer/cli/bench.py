@@ -15,14 +15,13 @@ import typer
 
 from pyrometer._version import __version__
 from pyrometer.cli.measuring import ProgressLine, end_cleanly_on_termination, parse_threads
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
 from pyrometer.experiment.errors import PROGRAM_FAILED
 from pyrometer.machine.facts import cpu_model
 from pyrometer.record.benchmarks import BENCHMARKS_FORMAT, Benchmark, BenchmarkResults
-from pyrometer.report import Screen
 from pyrometer.report.bench_report import render_bench_json, render_bench_markdown, render_bench_terminal
 from pyrometer.report.safe_text import for_terminal
 from pyrometer.store.run_files import current_folder, read_regular_file, reason_of, replace_whole
@@ -143,7 +142,7 @@ def _print(results: BenchmarkResults, bench_format: BenchFormat) -> None:
     elif bench_format is BenchFormat.MARKDOWN:
         text = render_bench_markdown(results)
     else:
-        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        screen = screen_for()
         text = render_bench_terminal(
             results, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
         )

@@ -32,7 +32,7 @@ from pyrometer.cli.measuring import (
     parse_percent,
     parse_threads,
 )
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.counted import find_counter
 from pyrometer.experiment.errors import ProgramFailedError, RefusedError
@@ -43,7 +43,6 @@ from pyrometer.experiment.planning import Wanted
 from pyrometer.experiment.sides import Command, command_in
 from pyrometer.experiment.worktrees import Tree, checked_out, commit_of, recorded_commit, working_tree
 from pyrometer.record.run import Program, Run
-from pyrometer.report import Screen
 from pyrometer.report.gate_json import GATE_FORMAT, render_gate_json, render_problem_json
 from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
 from pyrometer.report.safe_text import for_markdown, visible
@@ -294,7 +293,7 @@ def _program(command: Command, folder: Path) -> Program:
 
 
 def _tell(lanes: Sequence[GatedLane], *, summary: str | None, output: str | None) -> None:
-    screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+    screen = screen_for()
     print_text(
         render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
     )

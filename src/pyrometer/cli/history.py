@@ -19,7 +19,7 @@ from pyrometer.analysis.history import (
     names_of,
 )
 from pyrometer.cli.history_adding import add_run
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.errors import UsageError
 from pyrometer.store.history import MOST_RUNS, forget, history_path, project_of, read_history
 from pyrometer.store.run_files import current_folder
@@ -120,7 +120,6 @@ def _meant(histories: Sequence[ProgramHistory], wanted: str) -> tuple[ProgramHis
 
 
 def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool, everywhere: bool) -> None:
-    from pyrometer.report import Screen
     from pyrometer.report.history_report import (
         MOST_DRAWN,
         render_history_json,
@@ -142,7 +141,7 @@ def _show(wanted: str | None, *, metric: Metric | None, last: int, as_json: bool
     elif not histories:
         shown = _nothing(everywhere=everywhere)
     else:
-        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        screen = screen_for()
         remarks = _remarks(histories, unreadable, chosen=wanted)
         if single is not None:
             shown = render_program(single, changes, remarks=remarks, screen=screen)

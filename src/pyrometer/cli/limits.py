@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.errors import UsageError
 from pyrometer.machine.facts import cpu_model, usable_cores
 from pyrometer.machine.limits import measure_limits
 from pyrometer.record.limits import Limits, machine_identity
-from pyrometer.report import Screen
 from pyrometer.report.limits_report import (
     render_limits_json,
     render_limits_markdown,
@@ -59,7 +58,7 @@ def limits(
     elif limits_format is LimitsFormat.MARKDOWN:
         text = render_limits_markdown(found)
     else:
-        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        screen = screen_for()
         text = render_limits_terminal(
             found, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
         )

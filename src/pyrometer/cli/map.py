@@ -10,10 +10,9 @@ import typer
 from pyrometer.analysis.codemap.checks import StructureRules, check_structure, pointless_rules
 from pyrometer.analysis.codemap.heat import HeatBy, MapHeat, find_heat
 from pyrometer.analysis.codemap.results import MapResults, build_results
-from pyrometer.cli.printing import print_text, rows_wanted
+from pyrometer.cli.printing import print_text, rows_wanted, screen_for
 from pyrometer.codemap.mapping import find_root, make_map
 from pyrometer.errors import UsageError
-from pyrometer.report import Screen
 from pyrometer.report.codemap_documents import (
     MapFormat,
     MapReport,
@@ -116,7 +115,7 @@ def map_sources(
         write_file(target, render_map(report, chosen))
         print(f"pyrometer: written to {for_terminal(str(target))}", file=sys.stderr)
     elif map_format in {None, MapFormat.TERMINAL}:
-        screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+        screen = screen_for()
         print_text(
             render_map_terminal(report, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
         )

@@ -14,8 +14,8 @@ def print_text(text: str) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding), end="")
 
 
-def screen_for(output: Path | None) -> Screen:
-    """What the place of a text has room for: the terminal's colours are none of a file's."""
+def screen_for(output: Path | None = None) -> Screen:
+    """What stdout has room for, or a file: the terminal's colours are none of a file's."""
     if output is not None:
         return Screen()
     return Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pyrometer.cli.printing import print_text
+from pyrometer.cli.printing import print_text, screen_for
 from pyrometer.cli.report_files import (
     StackFiles,
     beside,
@@ -20,7 +20,6 @@ from pyrometer.cli.report_files import (
 from pyrometer.cli.report_formats import OF_STACKS, Format, Shown, file_in, render
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
-from pyrometer.report import Screen
 from pyrometer.report.levels import FILE_NAMES, Level
 from pyrometer.report.safe_text import escape_controls
 
@@ -86,7 +85,7 @@ def _with_format(wanted: Wanted, shown: Shown) -> StackFiles:
 
 def show(shown: Shown, chosen: Format) -> None:
     """Print the report."""
-    shown.screen = Screen.of(sys.stdout, environment=os.environ, terminal_size=os.get_terminal_size)
+    shown.screen = screen_for()
     print_text(render(shown, chosen))
 
 

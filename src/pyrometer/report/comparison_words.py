@@ -263,8 +263,8 @@ def describe_level(comparison: Comparison) -> str:
             return "Refused: these runs are of different things, and their figures say nothing of the code."
         case Level.TREND_ONLY if comparison.doubt is Doubt.WATCHED_OTHERWISE:
             return (
-                "Trend only: not the same was watched, so times and memory are shown and not judged. Counts "
-                "of calls are."
+                "Trend only: the two were not recorded alike, so times and memory are shown and not judged. "
+                "Counts of calls are."
             )
         case Level.TREND_ONLY:
             return "Trend only: the machines may differ, so times are shown and not judged. Counts are."
@@ -323,8 +323,9 @@ _WHY_NOT_TOLD = {
         "Times cannot be told: the runs may be of different machines. Counts and bytes are exact."
     ),
     Doubt.WATCHED_OTHERWISE: (
-        "Times, memory and instructions cannot be told: what the profiler watched, which costs some "
-        "of each, differs. Record both sides with the same options. Counts of calls are exact."
+        "Times, memory and instructions cannot be told: what the profiler watched, or the recorder it "
+        "watched with, differs, and costs some of each. Record both sides with the same options and the "
+        "same recorder. Counts of calls are exact."
     ),
     Doubt.CONTROL: (
         "Times cannot be told: the control, which runs A's code, differs from A. Something disturbs "

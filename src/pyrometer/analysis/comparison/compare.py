@@ -46,6 +46,8 @@ _MOMENT = re.compile(
 )
 _LEVELS = (Level.REFUSED, Level.TREND_ONLY, Level.COMPARABLE)
 _CODE = frozenset({"code", "dirty", "script"})
+_OF_THE_PROFILER = frozenset({"recorder", "watched"})
+"""What differs with these is what recording costs, and not the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ def find_unlike(runs: Sequence[Run], *, allowed: Collection[str] = frozenset()) 
 def compare_sides(before: Side, after: Side, comparability: Comparability) -> Comparison:
     """Everything that both sides say, beside each other; nothing but the facts where that is refused."""
     doubt = _doubt(before, after, comparability)
-    watched_alike = "watched" not in _weighty(comparability)
+    watched_alike = _OF_THE_PROFILER.isdisjoint(_weighty(comparability))
     facts = (_facts(before), _facts(after))
     if comparability.level is Level.REFUSED:
         return Comparison(before=facts[0], after=facts[1], comparability=comparability, doubt=doubt)
@@ -113,7 +115,8 @@ def compare_sides(before: Side, after: Side, comparability: Comparability) -> Co
 
 
 def _doubt(before: Side, after: Side, comparability: Comparability) -> Doubt | None:
-    if _weighty(comparability) == {"watched"}:
+    weighty = _weighty(comparability)
+    if weighty and weighty <= _OF_THE_PROFILER:
         return Doubt.WATCHED_OTHERWISE
     return find_doubt(
         [started_s(run.run.started_at) for run in before.runs],

@@ -50,7 +50,8 @@ class Doubt(StrEnum):
     OTHER_MACHINE = "other machine"
     """The runs may be of different machines: a trend only."""
     WATCHED_OTHERWISE = "watched otherwise"
-    """Not the same of the profiler was on: what it costs is in times, memory and instructions."""
+    """Other parts of the profiler were on, or its other recorder: what it costs is in times, memory and
+    instructions."""
     UNDECIDED = "undecided"
     """The runs vary too much for the change there is."""
     TOO_SMALL = "too small"
