@@ -146,6 +146,25 @@ def test_a_block_that_grows_is_one_freed_and_another_allocated(
     assert 50_000 <= after["live"] - before["live"] < 60_000
 
 
+def test_the_calling_thread_s_part_is_told_with_the_process_s(
+    counting: ModuleType, library: ctypes.CDLL
+) -> None:
+    counting.count_in_libraries()
+
+    def take_on_another_thread() -> None:
+        thread = threading.Thread(target=lambda: library.give_back(library.take(50_000)))
+        thread.start()
+        thread.join()
+
+    before = counting.process_allocations()
+    library.give_back(library.take(20_000))
+    take_on_another_thread()
+    after = counting.process_allocations()
+    own_bytes = after["thread"][1][0] - before["thread"][1][0]
+    assert 20_000 <= own_bytes < 30_000
+    assert after["heap"][0] - before["heap"][0] - own_bytes >= 50_000
+
+
 def test_what_could_not_be_had_does_not_count(counting: ModuleType, library: ctypes.CDLL) -> None:
     counting.count_in_libraries()
     assert library.take(0) is not None

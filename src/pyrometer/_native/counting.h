@@ -180,17 +180,18 @@ uncounted_libraries(void)
 }
 
 PyDoc_STRVAR(process_allocations_doc,
-"process_allocations()\n--\n\nWhat all threads have allocated and freed since the last reset.");
+"process_allocations()\n--\n\nWhat all threads have allocated and freed since the last reset; \"thread\": bytes and calls that the\n"
+"calling one has ever allocated, for tensors and the rest of the heap, at the same moment.");
 
 static PyObject *
 process_allocations(PyObject *module, PyObject *nothing)
 {
     tell_kept();
-    Counters all = process_counters();
+    Counters all = process_counters(), own = *program_counters(&thread_memory);
     int64_t live = __atomic_load_n(&process_memory.live_bytes, __ATOMIC_RELAXED);
     int64_t peak = __atomic_load_n(&process_memory.peak_bytes, __ATOMIC_RELAXED);
     return Py_BuildValue(
-        "{s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) sL sL sN}", "tensors", (unsigned long long)all.tensors.bytes,
+        "{s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) s(KK) s((KK)(KK)) sL sL sN}", "tensors", (unsigned long long)all.tensors.bytes,
         (unsigned long long)all.tensors.calls, "heap", (unsigned long long)all.heap_bytes,
         (unsigned long long)counters_heap_calls(&all), "python", (unsigned long long)all.python.bytes,
         (unsigned long long)all.python.calls, "freed", (unsigned long long)all.freed_bytes,
@@ -199,8 +200,9 @@ process_allocations(PyObject *module, PyObject *nothing)
         (unsigned long long)process_memory.mapped_shared.bytes,
         (unsigned long long)process_memory.mapped_shared.calls, "unmapped",
         (unsigned long long)process_memory.unmapped.bytes, (unsigned long long)process_memory.unmapped.calls,
-        "live", (long long)live, "peak",
-        (long long)(peak > live ? peak : live), "uncounted", uncounted_libraries());
+        "thread", (unsigned long long)own.tensors.bytes, (unsigned long long)own.tensors.calls,
+        (unsigned long long)own.heap_bytes, (unsigned long long)counters_heap_calls(&own), "live", (long long)live,
+        "peak", (long long)(peak > live ? peak : live), "uncounted", uncounted_libraries());
 }
 
 PyDoc_STRVAR(replaced_addresses_doc,

@@ -11,6 +11,9 @@ from pyrometer._native import Recorder, Scope
 from pyrometer._native import allocations as core
 from pyrometer.capture import allocations, recording
 
+TOLD_BYTES = 65_536
+"""To which a peak is exact: UNTOLD_BYTES of allocations.h."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
@@ -31,8 +34,9 @@ class Figures:
 
     @property
     def peak_bytes(self) -> int | None:
-        """The most held at once, over what there was at the start; None where one is not known."""
-        return self.peak_low_bytes if self.peak_low_bytes == self.peak_high_bytes else None
+        """The most held at once, over what there was at the start; None where it is not known to 64 KiB."""
+        low, high = self.peak_low_bytes, self.peak_high_bytes
+        return low if low is not None and high is not None and high - low < TOLD_BYTES else None
 
 
 class Meter:
@@ -61,7 +65,6 @@ class Meter:
                 core.reset_allocations()
             else:
                 self._own = _OwnPeak()
-            self._thread_before = _sum(core.allocation_totals())
             self._before = core.process_allocations()
         self._began_ns = time.perf_counter_ns()
 
@@ -72,25 +75,20 @@ class Meter:
             return Figures(
                 duration_ns=duration_ns, why_not_counted=f"allocations are not counted: {self._reason}"
             )
-        after, thread_after = core.process_allocations(), _sum(core.allocation_totals())
+        after = core.process_allocations()
         own_peak_bytes = None if self._own is None else self._own.end()
         Meter._open -= 1
         if self._is_alone:
             allocations.stop()
         core.stop_counting_allocations()
-        return self._figures(duration_ns, after, thread_after, own_peak_bytes)
+        return self._figures(duration_ns, after, own_peak_bytes)
 
-    def _figures(
-        self,
-        duration_ns: int,
-        after: dict[str, Any],
-        thread_after: tuple[int, int],
-        own_peak_bytes: int | None,
-    ) -> Figures:
+    def _figures(self, duration_ns: int, after: dict[str, Any], own_peak_bytes: int | None) -> Figures:
         before = self._before
-        heap, heap_before = _of_process(after), _of_process(before)
-        size, calls = heap[0] - heap_before[0], heap[1] - heap_before[1]
-        others_bytes = size - (thread_after[0] - self._thread_before[0])
+        size, calls = (now - then for now, then in zip(_of_process(after), _of_process(before), strict=True))
+        others_bytes = size - sum(
+            now[0] - then[0] for now, then in zip(after["thread"], before["thread"], strict=True)
+        )
         if others_bytes < 0 or calls < 0:
             return Figures(
                 duration_ns=duration_ns, why_not_counted="pyrometer.reset() forgot what was counted meanwhile"
@@ -210,13 +208,7 @@ def _is_recorded() -> bool:
     return recorder.enabled or recorder.snapshot()["profiled_ns"] > 0
 
 
-def _sum(totals: tuple[tuple[int, int], ...] | None) -> tuple[int, int]:
-    """Bytes and calls of tensors and heap together."""
-    if totals is None:
-        return 0, 0
-    (tensor_bytes, tensors), (heap_bytes, heap) = totals[:2]
-    return tensor_bytes + heap_bytes, tensors + heap
-
-
 def _of_process(seen: dict[str, Any]) -> tuple[int, int]:
-    return _sum((seen["tensors"], seen["heap"]))
+    """Bytes and calls of tensors and heap together."""
+    (tensor_bytes, tensors), (heap_bytes, heap) = seen["tensors"], seen["heap"]
+    return tensor_bytes + heap_bytes, tensors + heap

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrometer.analysis.scope_table import ScopeSummary, summarize_by_name
+from pyrometer.integrations.pytest_measuring import TOLD_BYTES
 from pyrometer.record.run import Loss, Run
 from pyrometer.report.safe_text import for_terminal, shorten_end, shorten_middle
 from pyrometer.units import compact_bytes, compact_count, compact_duration, format_count, format_duration
@@ -14,8 +15,6 @@ from pyrometer.units import compact_bytes, compact_count, compact_duration, form
 MOST_ROWS = 10
 _NARROWEST = 60
 _WIDEST = 120
-TOLD_BYTES = 65_536
-"""To which a peak is exact: UNTOLD_BYTES of allocations.h."""
 
 Brought = tuple[str, dict[str, Any], str | None]
 """A test's node id, what its report brought along (see ``Measuring``), and the worker it ran on."""
