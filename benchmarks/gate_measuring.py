@@ -63,6 +63,8 @@ _EARLIER = {
     # How a process's end is waited for on systems without pidfd_open, and nothing where there is one.
     "22add5bc": ("5a5157b4",),
     "45ffc495": ("c436faa2",),
+    # What is said to have moved besides: which places are told does not hang on it.
+    "c2821d27": ("45ffc495", "c436faa2"),
 }
 """By engine those before it that measured and judged just the same, and why that is certain."""
 _DIGITS = 5

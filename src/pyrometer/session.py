@@ -55,7 +55,14 @@ from pyrometer.record.run import Loss, Machine, Outcome, OwnCost, Program, Run
 from pyrometer.record.samples import StackSamples
 from pyrometer.record.values import Strand
 from pyrometer.store.limits_files import KeptLimitsError, limits_path, read_limits
-from pyrometer.store.run_files import current_folder, default_run_path, read_run, resolve_output, write_run
+from pyrometer.store.run_files import (
+    current_folder,
+    default_run_path,
+    rank_in,
+    read_run,
+    resolve_output,
+    write_run,
+)
 from pyrometer.store.trace_files import write_trace
 
 if TYPE_CHECKING:
@@ -217,6 +224,7 @@ def _this_program(*, with_code: bool = False) -> Program:
         working_directory=str(folder),
         git=git_state((folder / script).parent) if with_code else None,
         source_sha256=source_sha256(folder / script) if with_code else None,
+        rank=rank_in(os.environ),
     )
 
 

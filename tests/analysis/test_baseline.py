@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.analysis.baseline import (
     Baseline,
@@ -11,10 +12,13 @@ from pyrometer.analysis.baseline import (
     command_of,
     key_of,
     measure,
+    recording_options,
 )
 from pyrometer.analysis.torch_results import build_torch_results
 from pyrometer.errors import UsageError
-from pyrometer.record.run import Memory, Program, Run
+from pyrometer.record.run import Loss, Memory, Program, Run
+from tests.record.example_runs import make_allocations, make_counters, make_garbage, make_operators
+from tests.record.example_samples import make_samples
 from tests.report.sample_runs import empty_run
 from tests.torch_runs import (
     accumulation_run,
@@ -37,6 +41,10 @@ ANY_RUNS = [
     generation_run(cached=True),
     long_run(),
 ]
+
+
+def loss(collector: str) -> Loss:
+    return Loss(collector=collector, reason="it is not possible here", count=1)
 
 
 def measured(run: Run) -> Measurement:
@@ -208,6 +216,55 @@ def test_the_command_can_be_typed_as_it_stands() -> None:
     assert command_of(msgspec.structs.replace(run, torch=torch), file_name="b c.json") == (
         "pyrometer run --baseline 'b c.json' --warmup 3 --steps 10: -m pkg.train --fast"
     )
+
+
+def chosen(**parts: object) -> Run:
+    run = training_run()
+    assert run.torch is not None
+    return replace(run, torch=replace(run.torch, **parts))
+
+
+SAMPLES = make_samples()
+COUNTERS = make_counters()
+WITHOUT_NATIVE = replace(SAMPLES, native_functions=(), observations=())
+TODAY = replace(training_run(), garbage=make_garbage())
+"""Of a Pyrometer that can watch all there is, and was asked not to."""
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        (training_run(), []),
+        (
+            chosen(warmup=3, window=(10, 90), max_steps=100),
+            ["--warmup 3", "--steps 10:90", "--max-steps 100"],
+        ),
+        (chosen(operators=replace(make_operators(), asked_steps=5)), ["--ops 5"]),
+        (replace(TODAY, samples=replace(WITHOUT_NATIVE, samples_per_s=100)), ["--no-memory"]),
+        (replace(training_run(), samples=replace(WITHOUT_NATIVE, samples_per_s=250)), ["--sample-hz 250"]),
+        (replace(training_run(), samples=replace(SAMPLES, samples_per_s=100)), ["--native"]),
+        (replace(TODAY, allocations=replace(make_allocations(), python_bytes=None)), ["--sample-hz 0"]),
+        (
+            replace(training_run(), allocations=replace(make_allocations(), python_bytes=1)),
+            ["--python-memory"],
+        ),
+        (replace(training_run(), counters=replace(COUNTERS, simulated=None)), ["--counters"]),
+        (
+            replace(TODAY, losses=(loss("sampler"), loss("memory"))),  # neither was possible there
+            [],
+        ),
+        (TODAY, ["--sample-hz 0", "--no-memory"]),
+    ],
+)
+def test_the_run_is_made_again_with_the_options_it_was_made_with(run: Run, options: list[str]) -> None:
+    assert recording_options(run) == options
+
+
+@pytest.mark.parametrize(("scope", "option"), [(None, "--cachegrind"), ("a b", "--cachegrind-scope 'a b'")])
+def test_a_simulation_is_asked_for_again_with_its_scope(scope: str | None, option: str) -> None:
+    assert COUNTERS.simulated is not None
+    counters = replace(COUNTERS, hardware=None, simulated=replace(COUNTERS.simulated, scope=scope))
+    assert recording_options(replace(empty_run(), counters=counters)) == [option]
 
 
 def test_a_program_that_was_started_otherwise_goes_by_its_name() -> None:

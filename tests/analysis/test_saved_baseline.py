@@ -155,6 +155,60 @@ def test_a_program_that_failed_makes_a_baseline_only_if_it_must(outcome: Outcome
     assert saved(failed, force=True).runs
 
 
+def run_in(folder: str, number: int = 1) -> Run:
+    run = process(number)
+    return replace(run, program=replace(run.program, working_directory=folder))
+
+
+def saved_in_project(*runs: Run, known: SavedBaseline | None = None, force: bool = False) -> SavedBaseline:
+    return save_runs(known, runs, name="main", saved_at=AT, force=force, project="/home/ada/nets")
+
+
+APART = [
+    ("/home/ada/nets/exp1", "/home/ada/nets/exp2"),
+    ("/home/ada/nets", "/home/ada/nets/exp1"),
+    ("/home/ada/nets/exp1", "/builds/nets/exp2"),
+    ("/builds/nets/exp2", "/home/ada/nets/exp1"),
+    ("/builds/1", "/home/ada/nets/1/1"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), APART)
+def test_a_program_of_the_same_name_in_another_folder_replaces_no_other(before: str, after: str) -> None:
+    known = saved_in_project(run_in(before))
+    with pytest.raises(UsageError) as caught:
+        saved_in_project(run_in(after), known=known)
+    assert f"train.py --epochs 3 was run in {before} and in {after}, which may be two programs" in str(
+        caught.value
+    )
+    assert "under another name" in str(caught.value)
+    assert saved_in_project(run_in(after), known=known, force=True).runs
+    with pytest.raises(UsageError, match="which may be two programs"):
+        saved_in_project(run_in(before), run_in(after, 2))
+
+
+def test_figures_without_runs_are_of_their_folder_too() -> None:
+    before = run_in("/home/ada/nets/exp1")
+    known = add_figures(None, [(before.program, measure(before, file_name="baseline.json"))])
+    with pytest.raises(UsageError, match="which may be two programs"):
+        saved_in_project(run_in("/home/ada/nets/exp2"), known=known)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("/home/ada/nets/exp1", "/home/ada/nets/exp1"),
+        ("/home/ada/nets/exp1", "/builds/checkout-7/exp1"),
+        ("/home/ada/nets", "/app"),
+        ("/app", "/home/ada/nets"),
+        ("/app", "/home/ada/nets-in-a-worktree"),
+    ],
+)
+def test_a_checkout_of_the_project_may_lie_anywhere(before: str, after: str) -> None:
+    known = saved_in_project(run_in(before))
+    assert saved_in_project(run_in(after), known=known).runs == {"train.py --epochs 3": (run_in(after),)}
+
+
 def test_figures_alone_take_the_place_of_runs_that_had_made_others() -> None:
     known = saved(with_arguments(process(1), "8"), with_arguments(process(2), "16"))
     newer = with_arguments(process(3, slower=2), "8")

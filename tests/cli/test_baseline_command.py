@@ -158,6 +158,23 @@ def test_a_folder_of_runs_is_saved_as_it_is_compared(
     assert "is given twice" in capsys.readouterr().err
 
 
+def test_a_program_of_the_same_name_in_another_folder_replaces_no_other(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (project / "exp1", project / "exp2"):
+        program = replace(known_run().program, working_directory=str(folder))
+        write_run(replace(known_run(), program=program), folder / "run.json")
+    assert run_command(["baseline", "save", "main", "exp1/run.json"]) == 0
+    monkeypatch.chdir(project / "exp2")
+    capsys.readouterr()
+    assert run_command(["baseline", "save", "main", "run.json"]) == 2
+    told = capsys.readouterr().err
+    assert f"was run in {project / 'exp1'} and in {project / 'exp2'}, which may be two programs" in told
+    [[kept]] = load_saved_runs("main", folder=project).values()
+    assert kept.program.working_directory == str(project / "exp1")
+    assert run_command(["baseline", "save", "main", "run.json", "--force"]) == 0
+
+
 @pytest.mark.usefixtures("project")
 def test_a_program_that_failed_is_saved_where_that_is_wanted(project: Path) -> None:
     write_run(replace(known_run(), outcome=Outcome(status="signal", detail="SIGTERM")), project / "f.json")

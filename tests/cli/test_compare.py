@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from pyrometer.analysis.comparison.model import Comparison
 from pyrometer.cli.app import run_command
+from pyrometer.errors import UsageError
 from pyrometer.record.run import Run
 from pyrometer.store.run_files import read_run, write_run
 from tests.compared_runs import Net, many_runs, net_run
@@ -238,6 +240,18 @@ def test_a_baseline_is_compared_by_the_program_of_the_other_side(
     write_run(with_argument(known(net_run()), "--third"), folder / "third.json")
     assert run_command(["compare", "main", "third.json"]) == 2
     assert "there is none of the program of the other side" in capsys.readouterr().err
+
+
+def test_modules_are_measured_as_they_are_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(before: str, after: str, *_: object) -> Comparison:
+        raise UsageError(f"measured: {before} | {after}")
+
+    monkeypatch.setattr("pyrometer.cli.compare.measure_commands", measured)
+    commands = ["-m pkg.train", "--pairs", "8", "-m pkg.train -o x --fast"]
+    assert run_command(["compare", "--measure", *commands]) == 2
+    assert capsys.readouterr().err == "pyrometer: measured: -m pkg.train | -m pkg.train -o x --fast\n"
 
 
 def test_a_name_that_is_neither_file_nor_baseline_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -289,6 +289,16 @@ def test_a_program_is_forgotten(folder: Folder) -> None:
     assert kept(folder) == ["train.py 1"]
 
 
+def test_a_module_is_shown_and_forgotten_as_it_was_typed(folder: Folder) -> None:
+    keep(folder, program="-m pkg.train --lr 1", name="pkg.train")
+    keep(folder, program="-m pkg.train --lr 2", name="pkg.train")
+    shown = ask(folder, "-m pkg.train --lr 1", "--last", "5")
+    assert (shown.code, shown.stderr) == (0, "")
+    assert shown.stdout.startswith("-m pkg.train --lr 1\n")
+    assert ask(folder, "forget", "--yes", "-m pkg.train --lr 1").code == 0
+    assert kept(folder) == ["-m pkg.train --lr 2"]
+
+
 def test_the_same_program_in_several_folders_is_named_as_it_is_shown(folder: Folder) -> None:
     for inside in ("", "exp1", "exp2"):
         keep(folder, program="train.py", folder=inside)

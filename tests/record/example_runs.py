@@ -484,6 +484,7 @@ def any_runs(draw: st.DrawFn) -> Run:
             argv=tuple(draw(st.lists(_text, max_size=3))),
             working_directory=draw(_text),
             git=draw(st.none() | commit),
+            rank=draw(st.none() | st.integers(min_value=0, max_value=100_000)),
         ),
         machine=Machine(
             system=draw(_text),

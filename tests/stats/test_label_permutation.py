@@ -134,3 +134,17 @@ def test_more_values_make_the_interval_shorter() -> None:
     assert wide is not None
     assert narrow is not None
     assert narrow.high - narrow.low < (wide.high - wide.low) / 2
+
+
+def test_an_interval_of_few_values_covers_as_often_as_it_says() -> None:
+    chooser = random.Random(1)
+
+    def values() -> list[float]:
+        return [chooser.gauss(100.0, 5.0) for _ in range(8)]
+
+    covered = 0
+    for _ in range(400):
+        interval = change_interval(values(), values(), resamples=200)
+        assert interval is not None
+        covered += interval.low <= 0.0 <= interval.high
+    assert covered >= 0.98 * 400

@@ -19,7 +19,6 @@ from pyrometer.store.history import (
     forget,
     history_path,
     project_of,
-    rank_in,
     read_history,
 )
 from pyrometer.store.settings import wants_history
@@ -303,13 +302,6 @@ def test_a_project_is_the_nearest_folder_with_settings_or_a_repository(tmp_path:
     assert project_of(inner) == (str(tmp_path / "repository"), "library/examples")
     (tmp_path / "repository" / "library" / "pyproject.toml").write_text("")
     assert project_of(inner) == (str(tmp_path / "repository" / "library"), "examples")
-
-
-def test_a_process_of_torchrun_has_its_rank() -> None:
-    assert rank_in({"RANK": "3", "WORLD_SIZE": "4"}) == 3
-    assert rank_in({"RANK": "0", "WORLD_SIZE": "1"}) is None
-    assert rank_in({"RANK": "x", "WORLD_SIZE": "4"}) is None
-    assert rank_in({}) is None
 
 
 @pytest.mark.parametrize(

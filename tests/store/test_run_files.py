@@ -12,6 +12,7 @@ from pyrometer.store import run_files
 from pyrometer.store.run_files import (
     default_run_path,
     name_of_rank,
+    rank_in,
     read_run,
     replace_whole,
     resolve_output,
@@ -355,10 +356,23 @@ def test_no_rank_of_torchrun_overwrites_another(
     assert path.name == name
 
 
+def test_a_process_of_torchrun_has_its_rank() -> None:
+    assert rank_in({"RANK": "3", "WORLD_SIZE": "4"}) == 3
+    assert rank_in({"RANK": "0", "WORLD_SIZE": "2"}) == 0
+
+
 @pytest.mark.parametrize(
-    "environment", [{}, {"RANK": "0", "WORLD_SIZE": "1"}, {"RANK": "0"}, {"RANK": "a/b", "WORLD_SIZE": "2"}]
+    "environment",
+    [
+        {},
+        {"RANK": "0", "WORLD_SIZE": "1"},
+        {"RANK": "0"},
+        {"RANK": "a/b", "WORLD_SIZE": "2"},
+        {"RANK": "9" * 20, "WORLD_SIZE": "2"},  # more than a run file may hold
+    ],
 )
-def test_a_process_by_itself_gets_the_name_as_it_is(environment: dict[str, str]) -> None:
+def test_a_process_by_itself_has_no_rank_and_gets_the_name_as_it_is(environment: dict[str, str]) -> None:
+    assert rank_in(environment) is None
     assert name_of_rank("out.json", environment) == "out.json"
 
 

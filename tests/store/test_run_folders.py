@@ -3,10 +3,13 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pyrometer.errors import RunFileError
+from pyrometer.record.run import Run
 from pyrometer.store.run_files import write_run
 from pyrometer.store.run_folders import read_runs
+from tests.cli.running import PLAIN, PROFILED, Folder
 from tests.report.sample_runs import simple_run, threaded_run
 
 
@@ -62,6 +65,84 @@ def test_of_the_ranks_of_one_launch_only_the_lowest_is_a_process(tmp_path: Path)
     assert kept == ["1-rank0.json", "2-rank2.json", "3.json"]
     [line] = told
     assert line.startswith(f"{tmp_path}: 3 runs of other ranks are left out: they are the same launches")
+
+
+def of_rank(rank: int | None, number: int = 0) -> Run:
+    """A process of torchrun; of another launch by another number."""
+    run = replace(simple_run(), started_at=f"2026-01-02T03:04:{number:02}+00:00")
+    return replace(run, program=replace(run.program, rank=rank))
+
+
+def kept_in(folder: Path, told: list[str]) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path, _ in read_runs(folder, tell=told.append)]
+
+
+def test_of_the_ranks_in_folders_of_their_own_only_the_lowest_is_a_process(tmp_path: Path) -> None:
+    for launch in range(2):
+        for rank in range(3):
+            write_run(of_rank(rank, launch), tmp_path / f"train-{launch}-{rank}" / "run.json")
+    write_run(of_rank(None), tmp_path / "alone" / "run.json")
+    told: list[str] = []
+    assert kept_in(tmp_path, told) == ["alone/run.json", "train-0-0/run.json", "train-1-0/run.json"]
+    [line] = told
+    assert line.startswith(f"{tmp_path}: 4 runs of other ranks are left out: they are the same launches")
+
+
+@pytest.mark.parametrize(
+    ("command", "variables"),
+    [(PROFILED, {}), (PLAIN, {"PYROMETER": "1"})],
+    ids=["pyrometer run", "PYROMETER=1"],
+)
+def test_the_ranks_of_a_launch_without_an_output_are_one_process(
+    tmp_path: Path, command: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    folder = Folder(tmp_path)
+    folder.write("program.py", "import pyrometer")
+    folder.environment |= {**variables, "PYROMETER_HISTORY": "0", "WORLD_SIZE": "2"}
+    for rank in ("1", "0"):
+        folder.environment["RANK"] = rank
+        assert folder.run(*command, "program.py").code == 0
+    told: list[str] = []
+    [(_, run)] = read_runs(folder.programs / "pyrometer-runs", tell=told.append)
+    assert run.program.rank == 0
+    assert "1 run of another rank is left out" in told[0]
+
+
+def test_where_rank_0_ran_elsewhere_the_lowest_that_is_there_counts(tmp_path: Path) -> None:
+    for rank in (3, 2, 4):
+        write_run(of_rank(rank), tmp_path / f"train-{rank}" / "run.json")
+    told: list[str] = []
+    assert kept_in(tmp_path, told) == ["train-2/run.json"]
+    assert "2 runs of other ranks are left out" in told[0]
+
+
+def test_a_rank_in_the_name_tells_the_launch_and_goes_before_the_recorded_one(tmp_path: Path) -> None:
+    for name, rank in (("1-rank0.json", 0), ("2-rank2.json", 2), ("2-rank3.json", 3)):
+        write_run(of_rank(rank), tmp_path / name)
+    told: list[str] = []
+    assert kept_in(tmp_path, told) == ["1-rank0.json", "2-rank2.json"]
+    assert "1 run of another rank is left out" in told[0]
+
+
+def test_the_ranks_in_a_folder_for_each_launch_are_found_and_the_lowest_counts(tmp_path: Path) -> None:
+    for launch in ("1", "2"):
+        for rank in range(2):
+            write_run(of_rank(rank, int(launch)), tmp_path / launch / f"run-rank{rank}.json")
+    write_run(of_rank(1), tmp_path / "3" / "run-rank1.json.gz")
+    told: list[str] = []
+    assert kept_in(tmp_path, told) == ["1/run-rank0.json", "2/run-rank0.json", "3/run-rank1.json.gz"]
+    assert "2 runs of other ranks are left out" in told[0]
+
+
+def test_a_packed_run_below_a_folder_is_found_and_its_copy_is_no_further_process(tmp_path: Path) -> None:
+    write_run(simple_run(), tmp_path / "1" / "run.json.gz")
+    write_run(simple_run(), tmp_path / "2" / "run.json.gz")
+    write_run(simple_run(), tmp_path / "2" / "run.json")
+    write_run(simple_run(), tmp_path / "3" / "report.json")
+    assert [path.relative_to(tmp_path).as_posix() for path, _ in read_runs(tmp_path, tell=never)] == [
+        "1/run.json.gz",
+        "2/run.json",
+    ]
 
 
 @pytest.mark.parametrize("length", [0, 1, 10, 30, 200])

@@ -19,12 +19,14 @@ from pyrometer.analysis.steps import GroupResult, fold_phases, folded_name
 from pyrometer.analysis.torch_results import TorchResults, build_memory_results, build_torch_results
 from pyrometer.errors import UsageError
 from pyrometer.record.run import Memory, Program, Run
+from pyrometer.record.torch_run import TorchRun
 from pyrometer.record.values import Count
 from pyrometer.stats.rates import per_second
 
 BASELINE_FORMAT: Literal["pyrometer-baseline"] = "pyrometer-baseline"
 BASELINE_VERSION: Literal[1] = 1
 
+_DEFAULT_SAMPLES_PER_S = 100
 _MILLISECOND_NS = 1_000_000
 _GIB = 1 << 30
 
@@ -297,14 +299,51 @@ def command_of(run: Run, *, file_name: str) -> str:
 
 
 def recording_options(run: Run) -> list[str]:
-    """The options that decide which steps the figures are of."""
-    options = []
-    if run.torch is not None and run.torch.warmup is not None:
-        options += ["--warmup", str(run.torch.warmup)]
-    if run.torch is not None and run.torch.window is not None:
-        first, end = run.torch.window
-        options += ["--steps", f"{first}:{'' if end is None else end}"]
-    return options
+    """The options that decide which steps the figures are of, and what was watched meanwhile."""
+    return [*_step_options(run.torch), *_watching_options(run)]
+
+
+def _step_options(torch: TorchRun | None) -> Iterator[str]:
+    if torch is None:
+        return
+    if torch.warmup is not None:
+        yield f"--warmup {torch.warmup}"
+    if torch.window is not None:
+        first, end = torch.window
+        yield f"--steps {first}:{'' if end is None else end}"
+    if torch.max_steps is not None:
+        yield f"--max-steps {torch.max_steps}"
+
+
+def _watching_options(run: Run) -> Iterator[str]:
+    """What ``watched_in`` tells, as it is asked for, and as it is turned off."""
+    samples, counters = run.samples, run.counters
+    if run.torch is not None and run.torch.operators is not None:
+        yield f"--ops {run.torch.operators.asked_steps}"
+    if samples is not None and samples.samples_per_s != _DEFAULT_SAMPLES_PER_S:
+        yield f"--sample-hz {samples.samples_per_s:g}"
+    if samples is not None and samples.native_functions:
+        yield "--native"
+    if samples is None and _was_turned_off(run, "sampler"):
+        yield "--sample-hz 0"
+    if run.allocations is not None and run.allocations.python_bytes is not None:
+        yield "--python-memory"
+    if run.allocations is None and _was_turned_off(run, "memory"):
+        yield "--no-memory"
+    if counters is not None and counters.hardware is not None:
+        yield "--counters"
+    elif counters is not None and counters.simulated is not None:
+        scope = counters.simulated.scope
+        yield "--cachegrind" if scope is None else f"--cachegrind-scope {shlex.quote(scope)}"
+
+
+def _was_turned_off(run: Run, collector: str) -> bool:
+    """Whether what this collector did not leave was not wanted.
+
+    Where it was not possible, a loss says so. An older Pyrometer did not know of it, and under valgrind it
+    is never on: such runs have no garbage collections either, which no option turns off.
+    """
+    return run.garbage is not None and all(loss.collector != collector for loss in run.losses)
 
 
 _KEYS = {

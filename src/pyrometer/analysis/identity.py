@@ -169,8 +169,11 @@ def watched_in(run: Run) -> Iterator[str]:
             yield "native functions"
     if run.allocations is not None:
         yield "memory" if run.allocations.python_bytes is None else "memory with Python's"
-    if run.counters is not None:
-        yield "counters"
+    if run.counters is not None and run.counters.hardware is not None:
+        yield "hardware counters"
+    if run.counters is not None and run.counters.simulated is not None:
+        scope = run.counters.simulated.scope
+        yield "simulated caches" if scope is None else f"simulated caches in {scope}"
     if run.torch is not None and run.torch.operators is not None:
         yield "operators"
 

@@ -99,13 +99,20 @@ class SavedConfiguration:
 
 
 def save_runs(
-    known: SavedBaseline | None, runs: Sequence[Run], *, name: str, saved_at: str, force: bool = False
+    known: SavedBaseline | None,
+    runs: Sequence[Run],
+    *,
+    name: str,
+    saved_at: str,
+    force: bool = False,
+    project: str | None = None,
 ) -> SavedBaseline:
     """The baseline with these runs in the place of what it had of the same configurations.
 
     The figures of a configuration are those of one of its runs, the one whose average step is the middle
     one. Raises ``UsageError`` for runs of one configuration that are not of the same thing, for a run that
-    is given twice, and for a program that failed unless ``force``.
+    is given twice, and unless ``force`` for a program that failed, and for one that was run in different
+    folders of the ``project``, where that is given: they are two programs of one name.
     """
     by_key: dict[str, list[Run]] = {}
     for run in runs:
@@ -119,6 +126,9 @@ def save_runs(
         _check_alike(key, several)
     saved = SavedBaseline(figures=None, runs={}) if known is None else known
     measurements = _measurements(saved)
+    if project is not None and not force:
+        for key, several in by_key.items():
+            _check_folders(key, [*_folders_of(key, saved), *map(_folder_of, several)], name, project)
     for key, several in by_key.items():
         measurement = _middle_measurement(several, name)
         if measurement is None:
@@ -193,6 +203,41 @@ def _check_alike(key: str, runs: Sequence[Run]) -> None:
         if differences:
             told = "; ".join(difference.sentence for difference in differences)
             raise UsageError(f"the runs of {key} are not of the same thing: {told}. Save those that are")
+
+
+def _folders_of(key: str, saved: SavedBaseline) -> list[str]:
+    """Where the configuration was run that is saved, if it is."""
+    measurement = _measurements(saved).get(key)
+    figures = [] if measurement is None else [measurement.configuration.working_directory]
+    return [_folder_of(run) for run in saved.runs.get(key, ())] or figures
+
+
+def _folder_of(run: Run) -> str:
+    return run.program.working_directory
+
+
+def _check_folders(key: str, folders: Sequence[str], name: str, project: str) -> None:
+    for folder in folders[1:]:
+        if _are_apart(folders[0], folder, project):
+            raise UsageError(
+                f"{key} was run in {folders[0]} and in {folder}, which may be two programs; save one of them "
+                f"under another name, or if they are the same: pyrometer baseline save {name} RUN --force"
+            )
+
+
+def _are_apart(one: str, other: str, project: str) -> bool:
+    """Whether they are different folders of the project, which may be elsewhere under any other name."""
+    seen = _inside(one, project), _inside(other, project)
+    if None not in seen:
+        return seen[0] != seen[1]
+    pairs = ((seen[0], other), (seen[1], one))
+    return any(inside and not f"{elsewhere}/".endswith(f"/{inside}") for inside, elsewhere in pairs)
+
+
+def _inside(folder: str, project: str) -> str | None:
+    """``exp1/`` as seen from the project; None where it lies elsewhere, as on another machine."""
+    beginning = f"{project}/"
+    return f"{folder}/".removeprefix(beginning) if f"{folder}/".startswith(beginning) else None
 
 
 def _middle_measurement(runs: Sequence[Run], name: str) -> Measurement | None:

@@ -57,7 +57,10 @@ def save(
     ],
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Also runs of a program that failed or was killed.")
+        bool,
+        typer.Option(
+            "--force", help="Also runs of a program that failed or was killed, or of another folder."
+        ),
     ] = False,
 ) -> None:
     """Save runs as a baseline; those of the same program and arguments replace what it had of them.
@@ -65,11 +68,12 @@ def save(
     Several runs of one configuration must be of the same code, versions, threads and machine.
     """
     path = baseline_path(name, folder=current_folder())
+    project = str(project_folder(current_folder()))
     known = read_baseline(path)
     loaded = [run for named in runs for _, run in read_runs(named, tell=_say)]
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     try:
-        saved = save_runs(known, loaded, name=name, saved_at=now, force=force)
+        saved = save_runs(known, loaded, name=name, saved_at=now, force=force, project=project)
     except UsageError as error:
         raise UsageError(escape_controls(str(error))) from None  # it has words of the programs in it
     write_baseline(render_baseline(saved), path)

@@ -17,6 +17,7 @@ from pyrometer.cli.compare_measured import Measuring, measure_commands, measure_
 from pyrometer.cli.compare_sides import RunsOfASide, find_sides
 from pyrometer.cli.measuring import check_writable, parse_threads
 from pyrometer.cli.printing import print_text, rows_wanted, screen_for
+from pyrometer.cli.program_words import ProgramWordsCommand
 from pyrometer.cli.report_files import check_replaceable, write_report
 from pyrometer.cli.report_formats import CompareFormat, format_for
 from pyrometer.errors import UsageError
@@ -24,6 +25,7 @@ from pyrometer.report import Screen
 from pyrometer.report.comparison_sections import DEFAULT_TOP
 from pyrometer.store.run_files import current_folder
 
+COMMAND_OPTIONS = {"cls": ProgramWordsCommand}
 REFUSED = 4
 _FILE_NAMES = {
     CompareFormat.TERMINAL: "comparison.txt",

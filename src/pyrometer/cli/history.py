@@ -20,11 +20,13 @@ from pyrometer.analysis.history import (
 )
 from pyrometer.cli.history_adding import add_run
 from pyrometer.cli.printing import print_text, screen_for
+from pyrometer.cli.program_words import ProgramWordsCommand
 from pyrometer.errors import UsageError
 from pyrometer.store.history import MOST_RUNS, forget, history_path, project_of, read_history
 from pyrometer.store.run_files import current_folder
 from pyrometer.units import format_count
 
+COMMAND_OPTIONS = {"cls": ProgramWordsCommand}
 DEFAULT_LAST = 30
 _SEED = 20_261_117
 """Fixed, so that the same history gives the same answer each time."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pyrometer.analysis.history import remember
 from pyrometer.errors import PyrometerError
-from pyrometer.store.history import append, history_path, project_of, rank_in
-from pyrometer.store.run_files import read_run
+from pyrometer.store.history import append, history_path, project_of
+from pyrometer.store.run_files import rank_in, read_run
 
 
 def add_run(run_path: Path) -> None:

@@ -23,7 +23,7 @@ from pyrometer.machine.git import git_state
 from pyrometer.machine.source import source_sha256
 from pyrometer.record.run import Program
 from pyrometer.session import CHECKPOINT_INTERVAL_S, begin_run
-from pyrometer.store.run_files import current_folder, resolve_output, write_run
+from pyrometer.store.run_files import current_folder, rank_in, resolve_output, write_run
 from pyrometer.store.settings import Window
 from pyrometer.store.trace_files import resolve_trace
 
@@ -149,6 +149,7 @@ def launch(target: Target, arguments: Sequence[str], options: Options) -> NoRetu
         working_directory=str(current_folder()),
         git=git_state(target.folder if target.folder.is_dir() else target.folder.parent),
         source_sha256=source_sha256(target.source),
+        rank=rank_in(os.environ),
     )
     write_run(begin_run(program, started_at), output)
     counted = None if valgrind is None else prepare_callgrind(valgrind, output, options.cachegrind_scope)

@@ -146,13 +146,16 @@ def report_baseline(runs: Sequence[Run], output: Path | None) -> None:
     from pyrometer.analysis.saved_baseline import add_figures, save_runs
     from pyrometer.report.baseline_file import render_baseline
     from pyrometer.store.baseline_files import read_baseline, write_baseline
+    from pyrometer.store.projects import project_folder
+    from pyrometer.store.run_files import current_folder
 
     known = None if output is None else read_baseline(output)
     if known is not None and known.name is not None:
         # Figures without the runs they come from would be all that is left of what was saved.
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         try:
-            baseline = save_runs(known, runs, name=known.name, saved_at=now)
+            project = str(project_folder(current_folder()))
+            baseline = save_runs(known, runs, name=known.name, saved_at=now, project=project)
         except UsageError as error:
             raise UsageError(escape_controls(str(error))) from None  # it has words of the programs in it
     else:

@@ -16,7 +16,7 @@ from pyrometer.integrations.pytest_summary import for_worker
 from pyrometer.machine.git import git_state
 from pyrometer.record.run import Outcome, Program, Run
 from pyrometer.session import begin_run, record_run
-from pyrometer.store.run_files import resolve_output
+from pyrometer.store.run_files import rank_in, resolve_output
 
 
 def output_path(named: str, config: pytest.Config) -> Path:
@@ -46,7 +46,11 @@ class SessionRecording:
 
     def __init__(self, root: Path) -> None:
         program = Program(
-            name="pytest", argv=tuple(sys.argv), working_directory=str(root), git=git_state(root)
+            name="pytest",
+            argv=tuple(sys.argv),
+            working_directory=str(root),
+            git=git_state(root),
+            rank=rank_in(os.environ),
         )
         self._facts = begin_run(program, datetime.now().astimezone())
 

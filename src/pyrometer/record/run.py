@@ -78,6 +78,8 @@ class Program(Value, frozen=True, kw_only=True):
     git: GitState | None = None
     source_sha256: str | None = None
     """Of the script's file; None where the program is no file that could be read."""
+    rank: Count | None = None
+    """Which of the processes that torchrun started together; None for a process by itself."""
 
 
 class Machine(Value, frozen=True, kw_only=True):

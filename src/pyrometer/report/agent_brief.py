@@ -6,7 +6,7 @@ run stand in it as text that cannot end a code span, a fence or a line.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.baseline import key_of, recording_options
 from pyrometer.analysis.code_origin import Origin
 from pyrometer.analysis.findings.model import Finding, Findings
 from pyrometer.analysis.observed import Observed
@@ -103,14 +103,7 @@ def _command(run: Run) -> str | None:
     program = key_of(run.program)
     if not program.isprintable():
         return None
-    options = ["-o", "after.json"]
-    if run.torch is not None and run.torch.warmup is not None:
-        options += ["--warmup", str(run.torch.warmup)]
-    if run.torch is not None and run.torch.window is not None:
-        first, end = run.torch.window
-        options += ["--steps", f"{first}:{'' if end is None else end}"]
-    if run.torch is not None and run.torch.operators is not None:
-        options += ["--ops", str(run.torch.operators.asked_steps)]
+    options = ["-o", "after.json", *recording_options(run)]
     command = f"pyrometer run {' '.join(options)} {program}"
     # A backtick cannot be shown between backticks, and a part of a command is another one.
     return None if "`" in command or len(command.encode()) > _LONGEST_COMMAND else command

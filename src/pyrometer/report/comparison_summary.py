@@ -65,8 +65,8 @@ def _certain(comparison: Comparison, style: Style) -> Iterator[str]:
         yield "Parts allocate other bytes than before, though the whole does not: see the tables"
     if any(change.doubt is Doubt.VARIES for change in counted):
         yield (
-            "Some counts are not the same in all runs of a side, or are shared out to steps of several "
-            "kinds, and are not judged: see the tables"
+            "Some counts are not the same in all runs of a side, or hang on how many steps a run had, or "
+            "on which were looked at, and are not judged: see the tables"
         )
 
 

@@ -1,9 +1,8 @@
 """How the figures of a report were made: what was measured, how often, and how to measure it again."""
 
-import shlex
 from collections.abc import Iterator
 
-from pyrometer.analysis.baseline import key_of
+from pyrometer.analysis.baseline import key_of, recording_options
 from pyrometer.analysis.steps import LEAST_WARMUP_STEPS, WARMUP_AGREEMENT, WARMUP_WINDOW_STEPS
 from pyrometer.record.run import Run
 from pyrometer.report.blocks import Bullets, Code, Lines, Pairs, Section
@@ -16,7 +15,6 @@ RAW_TITLE = "Raw data"
 COMMANDS_TITLE = "Commands to reproduce"
 CONFIGURATION_TITLE = "Configuration"
 
-_DEFAULT_SAMPLES_PER_S = 100
 _RUN_FILE = "run.json"
 
 
@@ -57,7 +55,7 @@ def build_configuration_section(document: Document) -> Section:
 
 def run_command(run: Run) -> str:
     """What to type to record the same again, as far as the run says how it was made."""
-    options = ["-o", _RUN_FILE, *_options(run)]
+    options = ["-o", _RUN_FILE, *recording_options(run)]
     return f"pyrometer run {' '.join(options)} {key_of(run.program)}"
 
 
@@ -86,28 +84,6 @@ def run_options(run: Run) -> Iterator[tuple[str, str]]:
         "limits of the machine",
         "not known" if limits is None else f"measured {limits.measured_at.replace('T', ' ', 1)}",
     )
-
-
-def _options(run: Run) -> Iterator[str]:
-    torch, samples, counters = run.torch, run.samples, run.counters
-    if torch is not None and torch.warmup is not None:
-        yield f"--warmup {torch.warmup}"
-    if torch is not None and torch.window is not None:
-        first, end = torch.window
-        yield f"--steps {first}:{'' if end is None else end}"
-    if torch is not None and torch.operators is not None:
-        yield f"--ops {torch.operators.asked_steps}"
-    if samples is not None and samples.samples_per_s != _DEFAULT_SAMPLES_PER_S:
-        yield f"--sample-hz {samples.samples_per_s:g}"
-    if samples is not None and samples.native_functions:
-        yield "--native"
-    if run.allocations is not None and run.allocations.python_bytes is not None:
-        yield "--python-memory"
-    if counters is not None and counters.hardware is not None:
-        yield "--counters"
-    if counters is not None and counters.simulated is not None:
-        scope = counters.simulated.scope
-        yield "--cachegrind" if scope is None else f"--cachegrind-scope {shlex.quote(scope)}"
 
 
 def _raw(run: Run) -> Iterator[tuple[str, str]]:

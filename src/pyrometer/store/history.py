@@ -86,13 +86,6 @@ def project_of(folder: Path) -> tuple[str, str]:
     return str(project), "" if inside == Path() else str(inside)
 
 
-def rank_in(environment: Mapping[str, str]) -> int | None:
-    """Which of several processes of torchrun this is; None for a process by itself."""
-    rank, world_size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
-    known = rank.isdecimal() and world_size.isdecimal() and int(world_size) > 1
-    return int(rank) if known else None
-
-
 def append(past: PastRun, path: Path | None, *, wait_s: float = WAIT_S) -> Path | None:
     """Add a run, and drop the oldest beyond ``MOST_RUNS``.
 

@@ -23,6 +23,7 @@ MAX_UNPACKED_BYTES = 256 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 _FILE_ENDINGS = (".json", ".json.gz")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _SCRIPT_NAME_LENGTH = 80
 _NO_RUN_FILE = "not a run file; name the .json or .json.gz that pyrometer run wrote, or its folder"
 _NO_RUN_IN_FOLDER = f"the folder holds no {RUN_FILE_NAME}; name a run file, or the folder of a run"
@@ -162,14 +163,21 @@ def resolve_output(
 def name_of_rank(file_name: str, environment: Mapping[str, str]) -> str:
     """The file name for this process of several that torchrun starts with the same arguments.
 
-    Where ``RANK`` is set and ``WORLD_SIZE`` above 1 it has the rank before its ending, as in
-    ``run-rank1.json``: else each process would overwrite what the others have written.
+    It has the rank before its ending, as in ``run-rank1.json``: else each process would overwrite what
+    the others have written.
     """
-    rank, world_size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
-    if not (rank.isdecimal() and world_size.isdecimal() and int(world_size) > 1):
+    rank = rank_in(environment)
+    if rank is None:
         return file_name
     stem, dot, ending = file_name.partition(".json")
     return f"{stem}-rank{rank}{dot}{ending}"
+
+
+def rank_in(environment: Mapping[str, str]) -> int | None:
+    """Which of several processes of torchrun this is: ``RANK`` where ``WORLD_SIZE`` is above 1, else None."""
+    rank, world_size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    known = _NUMBER.fullmatch(rank) and _NUMBER.fullmatch(world_size) and int(world_size) > 1
+    return int(rank) if known else None
 
 
 def _exists(path: Path) -> bool:

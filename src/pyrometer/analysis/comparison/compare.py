@@ -10,12 +10,15 @@ from pyrometer.analysis.comparison.figures import (
     RunParts,
     calls_are_about_right,
     has_steps,
+    lengths_differ,
+    lengths_mix_calls,
     modules_of,
+    operator_window,
     operators_of,
     phases_of,
     scopes_of,
 )
-from pyrometer.analysis.comparison.metrics import compare_metrics, leave_open
+from pyrometer.analysis.comparison.metrics import compare_metrics, leave_changed_open, leave_open
 from pyrometer.analysis.comparison.model import (
     Change,
     Comparison,
@@ -23,6 +26,7 @@ from pyrometer.analysis.comparison.model import (
     Missing,
     Part,
     PartsTable,
+    Presence,
     SideFacts,
 )
 from pyrometer.analysis.comparison.parts import compare_parts
@@ -89,6 +93,7 @@ def find_unlike(runs: Sequence[Run], *, allowed: Collection[str] = frozenset()) 
 
 def compare_sides(before: Side, after: Side, comparability: Comparability) -> Comparison:
     """Everything that both sides say, beside each other; nothing but the facts where that is refused."""
+    before, after = _with_one_main(before, after)
     doubt = _doubt(before, after, comparability)
     watched_alike = _OF_THE_PROFILER.isdisjoint(_weighty(comparability))
     facts = (_facts(before), _facts(after))
@@ -112,6 +117,32 @@ def compare_sides(before: Side, after: Side, comparability: Comparability) -> Co
         frames=merge_frames(*kept) if has_samples else None,
         missing=tuple(missing),
     )
+
+
+def _with_one_main(before: Side, after: Side) -> tuple[Side, Side]:
+    """The sides, told by steps of one kind where all runs have it: that which takes most of their time.
+
+    Each run by itself takes the kind with most time. Of two that take about as long, it would be now the
+    one and now the other, and steps of different kinds would be compared.
+    """
+    runs = [run for side in (before, after) for run in side.runs]
+    known = [run.torch for run in runs if run.torch is not None and run.torch.main is not None]
+    by_label = [{group.label: group for group in torch.groups} for torch in known]
+    labels = {torch.main.label for torch in known if torch.main is not None}
+    common = [label for label in sorted(labels) if all(label in groups for groups in by_label)]
+    if len(labels) < 2 or not common:
+        return before, after
+    label = max(common, key=lambda label: sum(groups[label].total_ns for groups in by_label))
+    return _with_main(before, label), _with_main(after, label)
+
+
+def _with_main(side: Side, label: str) -> Side:
+    def told_by(run: Observed) -> Observed:
+        groups = () if run.torch is None else run.torch.groups
+        main = next((group for group in groups if group.label == label), None)
+        return run if main is None or run.torch is None else replace(run, torch=replace(run.torch, main=main))
+
+    return replace(side, runs=tuple(map(told_by, side.runs)))
 
 
 def _doubt(before: Side, after: Side, comparability: Comparability) -> Doubt | None:
@@ -180,9 +211,10 @@ class _Parts:
         before, after = (
             [found for run in side if (found := of(run, places)) is not None] for side in self._sides
         )
-        if before and after:
+        if before and after and any(run.parts for run in (*before, *after)):
             return self._with_open_counts(compare_parts(before, after, self._doubt), part)
-        self._missing.append(Missing(part=part, before=not before, after=not after))
+        is_missing = [not any(run.parts for run in side) for side in (before, after)]
+        self._missing.append(Missing(part=part, before=is_missing[0], after=is_missing[1]))
         return None
 
     def _with_open_counts(self, table: PartsTable, part: Part) -> PartsTable:
@@ -196,7 +228,48 @@ class _Parts:
             replace(row, calls=_left_open(row.calls, of_calls), allocated=_left_open(row.allocated, of_bytes))
             for row in table.rows
         )
-        return replace(table, rows=tuple(rows))
+        return self._without_chance(replace(table, rows=tuple(rows)), part)
+
+    def _without_chance(self, table: PartsTable, part: Part) -> PartsTable:
+        """The table, without verdicts on calls that hang on how long runs were, or when looked at."""
+        runs = [run for side in self._sides for run in side]
+        match part:
+            case Part.MODULES if lengths_mix_calls(runs):
+                return _with_changed_calls_open(table)
+            case Part.SCOPES if all(map(has_steps, runs)) and lengths_differ(runs):
+                return _with_changed_calls_open(table)
+            case Part.OPERATORS if len({operator_window(run) for run in runs} - {None}) > 1:
+                return _with_changed_calls_open(_with_all_there(table))
+            case _:
+                return table
+
+
+def _with_changed_calls_open(table: PartsTable) -> PartsTable:
+    """The table without verdicts on calls that are not the same."""
+    rows = (
+        replace(row, calls=None if row.calls is None else leave_changed_open(row.calls, Doubt.VARIES))
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _with_all_there(table: PartsTable) -> PartsTable:
+    """The table with nothing new or vanished in it: a part that one side has not had been met 0 times."""
+
+    def known(change: Change | None) -> Change | None:
+        return None if change is None else _known(change)
+
+    rows = (
+        replace(
+            row, presence=Presence.BOTH, own=_known(row.own), total=known(row.total), calls=known(row.calls)
+        )
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _known(change: Change) -> Change:
+    return replace(change, before=change.before or 0.0, after=change.after or 0.0)
 
 
 def _left_open(change: Change | None, doubt: Doubt | None) -> Change | None:

@@ -1,8 +1,8 @@
 """The parts of one run that are compared: how long each took by itself, a step where there are steps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from functools import partial
 
 from pyrometer.analysis.call_tree import Place
 from pyrometer.analysis.comparison.model import PartsKind
@@ -11,8 +11,18 @@ from pyrometer.analysis.modules import ModulePlace
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.operators import OperatorTable
 from pyrometer.analysis.steps import GroupResult
-from pyrometer.record.torch_run import Step, TorchRun
+from pyrometer.record.torch_run import (
+    FORWARD_WITHOUT_GRADIENTS,
+    OTHER,
+    PHASES,
+    RECOMPUTED_FORWARD,
+    Step,
+    TorchRun,
+)
 from pyrometer.stats.rates import per
+from pyrometer.stats.weighted import weighted_median
+
+_FORWARD = frozenset({"forward", FORWARD_WITHOUT_GRADIENTS})
 
 
 class Places:
@@ -57,21 +67,30 @@ class RunParts:
     with_warmup: bool
 
 
-def steady_steps(main: GroupResult) -> Sequence[Step]:
-    """The steady steps that were kept one by one: all of them, or an unbiased choice."""
-    return main.series[main.warmup.steps :] or main.series[-1:]
+def steady_median(recorded: TorchRun, main: GroupResult, figure: Callable[[Step], float]) -> float:
+    """A figure's median over the steady steps that were kept one by one, each for as many as it stands for.
+
+    In a long run those are the first few hundred and a choice of the many later ones: without weights
+    it would be told by how the run began.
+    """
+    [group] = [group for group in recorded.groups if group.label == main.label]
+    later = per(group.steps - len(group.first), len(group.sampled)) or 1.0
+    kept = [
+        *((figure(step), 1.0) for step in group.first),
+        *((figure(step), later) for step in group.sampled),
+    ]
+    return weighted_median(kept[min(main.warmup.steps, len(kept) - 1) :])
 
 
 def phases_of(observed: Observed, places: Places) -> RunParts | None:
     """The phases of the steady steps, which are the step exactly; None without steps."""
-    main = None if observed.torch is None else observed.torch.main
-    if main is None:
+    main, recorded = None if observed.torch is None else observed.torch.main, observed.run.torch
+    if main is None or recorded is None:
         return None
-    kept = steady_steps(main)
     parts = {
         places.at(None, phase.name): PartFigures(
             own_ns=phase.mean_ns,
-            judged_ns=median(step.phase_ns[index] for step in kept),
+            judged_ns=steady_median(recorded, main, partial(_phase_ns, index=index)),
             total_ns=phase.mean_ns,
             allocated_bytes=phase.allocated_bytes_per_step,
         )
@@ -80,11 +99,15 @@ def phases_of(observed: Observed, places: Places) -> RunParts | None:
     return RunParts(
         kind=PartsKind.PHASES,
         whole_ns=main.steady.mean_ns,
-        judged_whole_ns=median(step.duration_ns for step in kept),
+        judged_whole_ns=steady_median(recorded, main, lambda step: step.duration_ns),
         parts=parts,
         steps=main.steady.steps,
         with_warmup=False,
     )
+
+
+def _phase_ns(step: Step, *, index: int) -> int:
+    return step.phase_ns[index]
 
 
 def modules_of(observed: Observed, places: Places) -> RunParts | None:
@@ -124,6 +147,54 @@ def calls_are_about_right(observed: Observed) -> bool:
     return sum(1 for group in torch.groups if group.steps) > 1
 
 
+def lengths_differ(runs: Sequence[Observed]) -> bool:
+    """Whether the runs are of different numbers of steps, or one of them did not come to its end."""
+    steps = {None if (run.torch is None or run.torch.main is None) else run.torch.main.steps for run in runs}
+    return len(steps) > 1 or any(run.run.outcome.status != "finished" for run in runs)
+
+
+def lengths_mix_calls(runs: Sequence[Observed]) -> bool:
+    """Whether calls for each step differ by how long the runs were, and not only by what a step does.
+
+    What is called once, before or after the steps, or in a last one that was cut off, is shared out to few
+    steps or many.
+    """
+    return lengths_differ(runs) and any(_has_calls_beside_steps(run) for run in runs)
+
+
+def _has_calls_beside_steps(observed: Observed) -> bool:
+    torch = observed.run.torch
+    if torch is None:
+        return False
+    scale = per_step_of(torch)
+    # Steps that looking at operators slowed are in no group, and what they call is counted.
+    a_step = scale.called_steps / scale.steps if scale.steps else 1.0
+    forward = sum(group.forward_calls for group in torch.groups) * a_step
+    backward = sum(group.backward_passes for group in torch.groups) * a_step
+    return root_calls(torch) > forward or torch.backward_passes > backward
+
+
+def root_calls(torch: TorchRun) -> int:
+    """How often the program called a module that is no loss; not what modules and backward passes call."""
+    modules = {module.name for module in torch.modules}
+    phases = {OTHER, *PHASES, *_FORWARD, RECOMPUTED_FORWARD}
+    phases.update(name for group in torch.groups for name in group.phases)
+    calls = 0
+    for strand in torch.calls:
+        if strand.parent is not None:
+            continue  # threads that a module or a phase has started work for it
+        is_phase: list[bool] = []
+        for node in strand.nodes:
+            outer = node.parent
+            # A phase that the program names inside a module is part of the module.
+            is_phase.append(
+                outer is None or (is_phase[outer] and node.name in phases and node.name not in modules)
+            )
+            if not is_phase[-1] and outer is not None and is_phase[outer]:
+                calls += (node.calls + node.open_calls) * (strand.nodes[outer].name in _FORWARD)
+    return calls
+
+
 def all_steps_ns(groups: Sequence[GroupResult], main: GroupResult) -> float:
     """The time of the steps of all kinds, for each of the main group."""
     return sum(group.total_ns for group in groups) / main.steps
@@ -160,11 +231,9 @@ class _AStep:
         )
 
 
-def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts | None:
-    """Each scope at each place of the call tree, a step or over the whole run; None without scopes."""
+def scopes_of(observed: Observed, places: Places, *, a_step: bool) -> RunParts:
+    """Each scope at each place of the call tree, a step or over the whole run; none is a figure, too."""
     tree = observed.merged.tree
-    if not tree.roots:
-        return None
     steps = _steps_with_scopes(observed) if a_step else None
     count = steps or 1
     parts: dict[Place, PartFigures] = {}
@@ -234,5 +303,10 @@ def _main_window(observed: Observed) -> OperatorTable | None:
     if torch is None or torch.operators is None:
         return None
     label = None if torch.main is None else torch.main.label
-    windows = torch.operators.windows
-    return next((window for window in windows if window.label == label), windows[0] if windows else None)
+    return next((window for window in torch.operators.windows if window.label == label), None)
+
+
+def operator_window(observed: Observed) -> tuple[int, int] | None:
+    """The first step in which operators were looked at, and how many; None where they were not."""
+    window = _main_window(observed)
+    return None if window is None else (window.first_step, window.steps)

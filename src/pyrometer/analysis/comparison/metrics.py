@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
-from pyrometer.analysis.comparison.figures import all_steps_ns, calls_are_about_right, steady_steps
+from pyrometer.analysis.comparison.figures import (
+    all_steps_ns,
+    calls_are_about_right,
+    lengths_mix_calls,
+    root_calls,
+    steady_median,
+)
 from pyrometer.analysis.comparison.model import (
     Change,
     Doubt,
@@ -27,17 +32,11 @@ from pyrometer.analysis.module_calls import per_step_of
 from pyrometer.analysis.observed import Observed
 from pyrometer.analysis.steps import LEAST_WARMUP_STEPS, GroupResult
 from pyrometer.record.counters import CacheSimulation
-from pyrometer.record.torch_run import (
-    FORWARD_WITHOUT_GRADIENTS,
-    OTHER,
-    PHASES,
-    RECOMPUTED_FORWARD,
-    StepGroup,
-    TorchRun,
-)
+from pyrometer.record.torch_run import StepGroup, TorchRun
 
 _HASH_SEED = "PYTHONHASHSEED"
-_FORWARD = frozenset({"forward", FORWARD_WITHOUT_GRADIENTS})
+_A_STEP = frozenset({Metric.FORWARD_CALLS, Metric.BACKWARD_PASSES, Metric.BATCHES})
+"""Counts of the whole run for each step of the main group; told where there are any."""
 _WITH_OWN_COST = frozenset(
     {
         Metric.TENSOR_BYTES,
@@ -81,6 +80,7 @@ def compare_metrics(
         for figure in figures
     ]
     open_figures = _open_figures((*before, *after), watched_alike=watched_alike)
+    mixed = lengths_mix_calls((*before, *after))
     timed = [index for index, figure in enumerate(figures) if figure.quantity.is_timed]
     changes = dict(zip(timed, judge_times([pairings[index] for index in timed], doubt), strict=True))
     for index, figure in enumerate(figures):
@@ -88,10 +88,12 @@ def compare_metrics(
             changes[index] = judge_counts(pairings[index], tolerance=figure.tolerance)
             if figure.metric in open_figures:
                 changes[index] = leave_open(changes[index], open_figures[figure.metric])
+            elif figure.metric in _A_STEP and mixed:
+                changes[index] = leave_changed_open(changes[index], Doubt.VARIES)
     return tuple(
         MetricChange(metric=figures[index].metric, subject=figures[index].subject, change=changes[index])
         for index in sorted(changes, key=lambda index: (not figures[index].quantity.is_timed, index))
-        if _is_known(changes[index])
+        if _is_told(figures[index], pairings[index])
     )
 
 
@@ -99,7 +101,7 @@ def _open_figures(runs: Iterable[Observed], *, watched_alike: bool) -> dict[Metr
     """The counts that are not judged, and why."""
     why = {} if watched_alike else dict.fromkeys(_WITH_OWN_COST, Doubt.WATCHED_OTHERWISE)
     if any(map(calls_are_about_right, runs)):
-        why |= dict.fromkeys((Metric.FORWARD_CALLS, Metric.BACKWARD_PASSES), Doubt.VARIES)
+        why |= dict.fromkeys(_A_STEP, Doubt.VARIES)
     return why
 
 
@@ -108,8 +110,15 @@ def leave_open(change: Change, doubt: Doubt) -> Change:
     return replace(change, verdict=Verdict.CANNOT_TELL, doubt=change.doubt or doubt)
 
 
-def _is_known(change: Change) -> bool:
-    return change.before is not None or change.after is not None
+def leave_changed_open(change: Change, doubt: Doubt) -> Change:
+    """The same, but what is the same on both sides stays so."""
+    return change if change.verdict is Verdict.SAME else leave_open(change, doubt)
+
+
+def _is_told(figure: _Figure, pairing: Pairing) -> bool:
+    """Whether any run has it; of what there need not be, whether any has some."""
+    values = (*pairing.before, *pairing.after)
+    return any(values) if figure.metric in _A_STEP else any(value is not None for value in values)
 
 
 def _main(run: Observed) -> GroupResult | None:
@@ -128,9 +137,12 @@ def _of_main(figure: Callable[[GroupResult], float | None]) -> Callable[[Observe
     return of
 
 
-def _median_step_ns(main: GroupResult) -> float:
+def _median_step_ns(run: Observed) -> float | None:
     # Of the steps themselves: a percentile from buckets is off by more than the change that matters.
-    return median(step.duration_ns for step in steady_steps(main))
+    main, recorded = _main(run), run.run.torch
+    if main is None or recorded is None:
+        return None
+    return steady_median(recorded, main, lambda step: step.duration_ns)
 
 
 def _data_share(main: GroupResult) -> float | None:
@@ -163,17 +175,17 @@ def _has_several_kinds(run: Observed) -> bool:
 
 
 def _batches(run: Observed) -> float | None:
-    """Batches a step, of the steps of all kinds; None where there are none."""
+    """Batches a step, of the steps of all kinds."""
     main, recorded = _main(run), run.run.torch
     if main is None or recorded is None:
         return None
-    return sum(group.batches for group in recorded.groups) / main.steps or None
+    return sum(group.batches for group in recorded.groups) / main.steps
 
 
 def _a_step(
     of_run: Callable[[TorchRun], int], of_steps: Callable[[StepGroup], int]
 ) -> Callable[[Observed], float | None]:
-    """A count over the whole run, for each step of the main group; None where there is none of it.
+    """A count over the whole run, for each step of the main group.
 
     What comes after the last step is in no group of steps, and counts: so it does in the table of modules.
     Where the run does not tell, as it is without modules, the groups do.
@@ -187,30 +199,9 @@ def _a_step(
         if whole:
             scale = per_step_of(recorded)
             return whole / (main.steps + scale.called_steps - scale.steps)
-        return sum(map(of_steps, recorded.groups)) / main.steps or None
+        return sum(map(of_steps, recorded.groups)) / main.steps
 
     return of
-
-
-def _root_calls(torch: TorchRun) -> int:
-    """How often the program called a module that is no loss; not what modules and backward passes call."""
-    modules = {module.name for module in torch.modules}
-    phases = {OTHER, *PHASES, *_FORWARD, RECOMPUTED_FORWARD}
-    phases.update(name for group in torch.groups for name in group.phases)
-    calls = 0
-    for strand in torch.calls:
-        if strand.parent is not None:
-            continue  # threads that a module or a phase has started work for it
-        is_phase: list[bool] = []
-        for node in strand.nodes:
-            outer = node.parent
-            # A phase that the program names inside a module is part of the module.
-            is_phase.append(
-                outer is None or (is_phase[outer] and node.name in phases and node.name not in modules)
-            )
-            if not is_phase[-1] and outer is not None and is_phase[outer]:
-                calls += (node.calls + node.open_calls) * (strand.nodes[outer].name in _FORWARD)
-    return calls
 
 
 def _peak_host_bytes(run: Observed) -> float | None:
@@ -231,7 +222,7 @@ def _compiled(name: str) -> Callable[[Observed], float | None]:
 
 
 _FIGURES = (
-    _Figure(metric=Metric.STEP, quantity=Quantity.DURATION, of=_of_main(_median_step_ns)),
+    _Figure(metric=Metric.STEP, quantity=Quantity.DURATION, of=_median_step_ns),
     _Figure(
         metric=Metric.SAMPLES_PER_SECOND,
         quantity=Quantity.RATE,
@@ -246,7 +237,7 @@ _FIGURES = (
     _Figure(
         metric=Metric.FORWARD_CALLS,
         quantity=Quantity.COUNT,
-        of=_a_step(_root_calls, lambda group: group.forward_calls),
+        of=_a_step(root_calls, lambda group: group.forward_calls),
     ),
     _Figure(
         metric=Metric.BACKWARD_PASSES,

@@ -239,8 +239,8 @@ def with_moves(
         lost = rest if source is None else by_place[source].own
         if source is not None and source is not place.outer:
             lost = whole_of[source]
-        proven = is_judged and Verdict.CANNOT_TELL not in {whole_of[place].verdict, lost.verdict}
-        # Where times are judged, a change without a verdict is noise, and noise moves nowhere.
+        proven = is_judged and (whole_of[place].verdict, lost.verdict) == (Verdict.SLOWER, Verdict.FASTER)
+        # Where times are judged, what did not change for sure is noise, and noise moves nowhere.
         if proven or not is_judged:
             moved[place] = Move(name="" if source is None else source.name, proven=proven)
     return [replace(row, moved=moved.get(row.place)) for row in rows]
