@@ -94,6 +94,23 @@ def test_where_nothing_can_be_kept_nothing_is_measured(folder: Path) -> None:
     assert "kept/results.json" in ended.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that nobody can write to")
+def test_a_folder_that_nothing_can_be_written_to_is_told_before_anything_is_measured(folder: Path) -> None:
+    ended = bench(folder, "bench_some.py", "-o", "/proc/deeper/results.json")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "cannot write the results to /proc/deeper/results.json" in ended.stderr
+
+
+def test_a_reader_who_has_gone_changes_neither_the_exit_code_nor_the_file(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        command = [sys.executable, "-m", "pyrometer", "bench", ".", "bench_failing", "--processes", "1"]
+        ended = subprocess.run([*command, "-o", "kept.json"], cwd=folder, stdout=stdout, check=False)
+    assert ended.returncode == 5
+    assert json.loads((folder / "kept.json").read_text())["benchmarks"]
+
+
 def test_names_can_be_listed(folder: Path) -> None:
     ended = bench(folder, "bench_some.py", "--list")
     assert ended.stdout.split() == ["bench_sum[size=10]", "bench_sum[size=20]", "bench_failing"]

@@ -11,6 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pyrometer.cli import compare_measured
+from pyrometer.cli.compare_measured import Measuring
+from pyrometer.experiment.paced_process import THREAD_VARIABLES
 from tests.experiment.test_worktrees import git
 
 _PROGRAM = """\
@@ -139,6 +142,8 @@ def test_one_revision_is_measured_beside_the_working_tree(project: Project) -> N
     assert "A, before: main: 1 run, commit" in done.stdout
     assert "with uncommitted changes" in done.stdout
     assert "scope other work: new" in done.stdout
+    # What is set for a checkout is nothing that the user has typed.
+    assert "variables" not in done.stdout
     project.check_that_nothing_is_left()
 
 
@@ -247,6 +252,41 @@ def test_other_threads_are_refused_unless_they_are_allowed(project: Project) -> 
     allowed = project.compare("--measure", "--pairs", "1", "--allow", "threads", *commands)
     assert allowed.returncode == 0, allowed.stderr
     assert "[accepted]" in allowed.stdout
+
+
+def test_a_number_of_threads_holds_for_all_libraries_and_nothing_is_kept_on_one_core(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in THREAD_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    options = ("--measure", "--pairs", "1", "--allow", "threads", "--format", "json")
+    done = project.compare(*options, "OMP_NUM_THREADS=2 w.py", "w.py")
+    assert done.returncode == 0, done.stderr
+    trials = json.loads(done.stdout)["trials"]
+    assert trials["plan"]["threads"] is None
+    before, after = (trials[side]["identity"]["threads"] for side in ("baseline", "candidate"))
+    assert "MKL_NUM_THREADS=2" in before
+    assert "OMP_NUM_THREADS=2" in before
+    assert "NUM_THREADS" not in after
+
+
+@pytest.mark.parametrize(
+    ("command", "is_given", "threads"),
+    [("w.py 5", False, 1), ("MKL_NUM_THREADS=2 w.py", False, None), ("MKL_NUM_THREADS=2 w.py", True, 1)],
+)
+def test_threads_that_the_user_asks_for_stay(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: str, is_given: bool, threads: int | None
+) -> None:
+    measured: list[int | None] = []
+
+    def measure(_before: object, _after: object, measuring: Measuring, **_: object) -> None:
+        measured.append(measuring.threads)
+
+    monkeypatch.setattr(compare_measured, "_measure", measure)
+    monkeypatch.setattr(compare_measured, "end_cleanly_on_termination", lambda: None)
+    measuring = Measuring(allowed=frozenset(), most_pairs=1, threads=1, are_threads_given=is_given)
+    compare_measured.measure_commands("w.py", command, project.folder, measuring)
+    assert measured == [threads]
 
 
 class TestTermination:

@@ -1,14 +1,21 @@
 """``pyrometer gate`` as it is typed: each verdict with its exit code."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pyrometer.analysis.gated import GatedLane
+from pyrometer.cli import gate as gate_command
+from pyrometer.cli.app import run_command
+from pyrometer.experiment.errors import ProgramFailedError, RefusedError
 from tests.experiment.test_worktrees import git
+from tests.report.test_gate_report import GATES
 
 _WORK = """\
 import sys
@@ -269,6 +276,81 @@ def test_wrong_usage_is_one_line(project: Path, arguments: list[str], problem: s
     assert problem in done.stderr
     assert done.stdout == ""
     assert len(git(project, "worktree", "list").splitlines()) == 1
+
+
+class TestResults:
+    """Where verdicts go that were given by hand."""
+
+    @pytest.fixture
+    def judged(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+        """Gates whose lanes these are, until the error; returns the exit code."""
+
+        def run(
+            name: str,
+            *options: str,
+            error: Exception | None = None,
+            meanwhile: Callable[[], None] | None = None,
+        ) -> int:
+            def gate_program(_: object) -> Iterator[GatedLane]:
+                yield from GATES[name]()
+                if meanwhile is not None:
+                    meanwhile()
+                if error is not None:
+                    raise error
+
+            monkeypatch.setattr(gate_command, "gate_program", gate_program)
+            return run_command(["gate", "--baseline", "main", *options, "--", "program.py"])
+
+        monkeypatch.chdir(project)
+        monkeypatch.setattr(gate_command, "end_cleanly_on_termination", lambda: None)
+        return run
+
+    @pytest.mark.parametrize(("name", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 3)])
+    def test_a_reader_who_has_gone_changes_neither_the_exit_code_nor_the_files(
+        self, judged: Callable[..., int], monkeypatch: pytest.MonkeyPatch, name: str, code: int
+    ) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as stdout:
+            monkeypatch.setattr("sys.stdout", stdout)
+            assert judged(name, "-o", "gate.json", "--summary", "summary.md") == code
+        assert json.loads(Path("gate.json").read_text())["verdict"] == name.upper()
+        assert name.upper() in Path("summary.md").read_text()
+
+    def test_a_file_that_can_no_longer_be_written_takes_nothing_else_with_it(
+        self, judged: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        Path("results").mkdir()
+        options = ("-o", "results/gate.json", "--summary", "summary.md")
+        assert judged("pass", *options, meanwhile=lambda: shutil.rmtree("results")) == 2
+        told = capsys.readouterr()
+        assert told.out.startswith("PASS")
+        assert "cannot write results/gate.json" in told.err
+        assert "PASS" in Path("summary.md").read_text()
+
+    @pytest.mark.parametrize(
+        ("error", "code", "verdict"),
+        [
+            (RefusedError("REFUSED: not its own code"), 4, "REFUSED"),
+            (ProgramFailedError("main", 1, "no data"), 5, None),
+        ],
+    )
+    def test_what_was_judged_before_a_problem_is_kept_beside_it(
+        self, judged: Callable[..., int], error: Exception, code: int, verdict: str | None
+    ) -> None:
+        assert judged("pass", "-o", "gate.json", "--summary", "summary.md", error=error) == code
+        content = json.loads(Path("gate.json").read_text())
+        assert (content["verdict"], content["problem"]) == (verdict, str(error))
+        assert [lane["verdict"] for lane in content["lanes"]] == ["PASS"]
+        summary = Path("summary.md").read_text()
+        assert not summary.startswith("# Pyrometer gate: PASS")
+        assert "\n\nWhat was judged before that:\n\n## Gate of" in summary
+
+    def test_the_seed_is_told_whoever_chose_it(self, judged: Callable[..., int]) -> None:
+        assert judged("pass", "-o", "gate.json", "--seed", "7") == 0
+        assert json.loads(Path("gate.json").read_text())["seed"] == 7
+        assert judged("pass", "-o", "gate.json") == 0
+        assert json.loads(Path("gate.json").read_text())["seed"] >= 0
 
 
 class TestSavedBaselines:

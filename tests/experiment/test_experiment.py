@@ -1,5 +1,6 @@
 """Whether two sides may be compared, by what their processes told; those are made by hand."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -212,7 +213,7 @@ def test_all_that_differs_is_named_at_once(sides: Sides, tmp_path: Path) -> None
 @pytest.mark.parametrize("left", ["baseline", "candidate"])
 def test_a_side_that_left_no_word_is_refused(sides: Sides, tmp_path: Path, left: str) -> None:
     sides.runs = {left: RUN}
-    with pytest.raises(RefusedError, match="did not end when it was told to"):
+    with pytest.raises(RefusedError, match=r"did not end when it was told to.* 10 s .*could not be written"):
         experiment(tmp_path).measure(1)
 
 
@@ -278,6 +279,115 @@ class TestImports:
         ) as refusal:
             experiment(tmp_path, in_tree=True).measure(1)
         assert f"--link _core{EXTENSION_SUFFIXES[0]}" in str(refusal.value)
+
+    @pytest.mark.parametrize("whose", ["candidate", "baseline"])
+    def test_a_compiled_module_that_one_side_has_in_python_is_refused(
+        self, sides: Sides, tmp_path: Path, whose: str
+    ) -> None:
+        """As of Cython or mypyc, whose sources Python can run as well."""
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        plain = Path(sides.farewells[whose].imported["work"])
+        built = str(plain.with_name(f"work{EXTENSION_SUFFIXES[0]}"))
+        sides.farewells = {**sides.farewells, whose: Farewell(imported={"work": built})}
+        other = tmp_path / ("here" if plain.parent.name == "main" else "main") / "work.py"
+        with pytest.raises(RefusedError, match=f"compiled module work .* did without it, with {other}"):
+            experiment(tmp_path, in_tree=True).measure(1)
+
+    @pytest.mark.parametrize("whose", ["main", "here"])
+    def test_code_that_is_edited_while_it_is_measured_is_refused(
+        self, sides: Sides, tmp_path: Path, whose: str
+    ) -> None:
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        one = experiment(tmp_path, in_tree=True)
+        one.measure(1)
+        file = tmp_path / whose / "work.py"
+        file.write_text("slower = True\n")
+        with pytest.raises(RefusedError, match=f"^REFUSED: {file} .* was changed while it was measured"):
+            one.measure(2)
+        assert len(one.pairs) == 1
+        file.unlink()
+        with pytest.raises(RefusedError, match="was removed while it was measured"):
+            one.measure(2)
+
+    def test_code_that_is_edited_in_the_first_pair_is_refused(
+        self, sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is known from the processes that the plan was found out on."""
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+
+        class Planned:
+            def end(self) -> Farewell:
+                return sides.farewells["candidate"]
+
+        @contextmanager
+        def running(*_: object) -> Iterator[dict[str, Planned]]:
+            yield {"candidate": Planned()}
+
+        monkeypatch.setattr(experiments, "running", running)
+        one = experiment(tmp_path, in_tree=True)
+        assert one.plan.unit == "step"
+        (tmp_path / "here" / "work.py").write_text("slower = True\n")
+        with pytest.raises(RefusedError, match="was changed while it was measured"):
+            one.measure(1)
+
+    def test_code_that_is_edited_between_two_metrics_is_refused(self, sides: Sides, tmp_path: Path) -> None:
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        conditions = Conditions()
+        experiment(tmp_path, conditions, in_tree=True).measure(1)
+        (tmp_path / "here" / "work.py").write_text("slower = True\n")
+        counting = dataclasses.replace(conditions, count_live_bytes=True)
+        with pytest.raises(RefusedError, match="while it was measured"):
+            experiment(tmp_path, counting, in_tree=True).measure(1)
+        # A gate that begins anew knows nothing of the one before.
+        assert len(experiment(tmp_path, Conditions(), in_tree=True).measure(1)) == 1
+
+    @pytest.mark.parametrize(("whose", "name"), [("baseline", "main"), ("candidate", "working tree")])
+    def test_a_module_that_only_one_side_has_in_its_tree_is_told(
+        self, sides: Sides, tmp_path: Path, whose: str, name: str
+    ) -> None:
+        """As of a submodule that is not checked out, where a copy of it is installed."""
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        sides.farewells = {
+            side: Farewell(
+                imported=one.imported
+                | {
+                    module: str(tmp_path / "site-packages" / f"{module}.py")
+                    if side == whose
+                    else str(Path(one.imported["work"]).with_name(f"{module}.py"))
+                    for module in ("parts", "wheels")
+                }
+            )
+            for side, one in sides.farewells.items()
+        }
+        one = experiment(tmp_path, in_tree=True)
+        one.measure(2)
+        (loss,) = one.trials().losses
+        assert loss.startswith("whether parts is the same on both sides: ")
+        assert f"{name} from elsewhere ({tmp_path / 'site-packages' / 'parts.py'})" in loss
+        assert loss.endswith("; and so it is with 1 more")
+
+    @pytest.mark.parametrize("how", ["linked", "built"])
+    def test_a_module_that_is_linked_or_built_for_a_checkout_is_where_it_should_be(
+        self, sides: Sides, tmp_path: Path, how: str
+    ) -> None:
+        self.imported(sides, tmp_path, "nobody", tmp_path)
+        own = tmp_path / "here" / f"parts{EXTENSION_SUFFIXES[0]}"
+        file = own if how == "linked" else tmp_path / "built" / own.name
+        sides.farewells = {
+            side: Farewell(imported={**one.imported, "parts": str(own if side == "candidate" else file)})
+            for side, one in sides.farewells.items()
+        }
+        before = contender("main", tmp_path / "main", in_tree=True)
+        assert before.tree is not None
+        linked = frozenset({own} if how == "linked" else ())
+        tree = dataclasses.replace(before.tree, linked=linked, extensions=tmp_path / "built")
+        one = Experiment(
+            dataclasses.replace(before, tree=tree),
+            contender("working tree", tmp_path / "here", in_tree=True),
+            Conditions(),
+        )
+        one.measure(1)
+        assert one.trials().losses == ()
 
     def test_a_compiled_module_that_both_have_is_fine(self, sides: Sides, tmp_path: Path) -> None:
         self.imported(sides, tmp_path, "nobody", tmp_path)

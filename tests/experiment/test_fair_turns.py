@@ -146,12 +146,15 @@ def test_a_program_that_swallows_its_end_is_refused_at_once(tmp_path: Path) -> N
     script.write_text(
         _LOOP.replace("START", "-1").replace(
             "    pacing.active.steps_ended(1, samples=1)",
-            "    try:\n        pacing.active.steps_ended(1)\n    except BaseException:\n        pass",
+            "    try:\n        pacing.active.steps_ended(1)\n    except BaseException:\n"
+            "        print('on we go', flush=True)",
         )
     )
     side = Side(name="it", arguments=(str(script),), folder=tmp_path, program_folder=tmp_path)
     both = Contender(side=side, tree=None)
-    with pytest.raises(RefusedError, match="did not end when it was told to"):
+    with pytest.raises(
+        RefusedError, match=r"did not end when it was told to[\s\S]*the last it said:\non we go"
+    ):
         Experiment(both, both, Conditions(wanted=Wanted(rounds=3))).measure(1)
 
 

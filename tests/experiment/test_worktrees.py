@@ -1,5 +1,6 @@
 """The code of other commits, and whether each side ran its own."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -183,13 +184,49 @@ def test_arguments_that_are_whole_paths_lead_into_the_sides_own_tree(repository:
 def test_absolute_entries_of_pythonpath_lead_into_the_sides_own_tree(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{repository / 'src'}:relative:/elsewhere")
+    # What git does not know stays where it is.
+    (repository / "built").mkdir()
+    built = repository / "built"
+    monkeypatch.setenv("PYTHONPATH", f"{repository / 'jobs'}:relative:/elsewhere:{built}")
     here = working_tree(repository)
     command = Command(script="jobs/train.py", module=None)
     with checked_out(here, commit_of(repository, "main"), name="main") as tree:
         before = contender_in(tree, command, here=here)
-        assert before.side.variables["PYTHONPATH"] == f"{tree.root / 'src'}:relative:/elsewhere"
+        assert before.side.variables["PYTHONPATH"] == f"{tree.root / 'jobs'}:relative:/elsewhere:{built}"
         assert contender_in(here, command, here=here).side.variables == {}
+
+
+def test_each_checkout_has_torch_build_extensions_in_a_folder_of_its_own(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name they are the same on both sides, and both would load what one of them has built."""
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "/shared")
+    here = working_tree(repository)
+    command = Command(script="jobs/train.py", module=None)
+    with checked_out(here, commit_of(repository, "main"), name="main") as tree:
+        (built := Path(contender_in(tree, command, here=here).side.variables["TORCH_EXTENSIONS_DIR"])).mkdir()
+        assert not built.is_relative_to(tree.root)
+        assert not built.is_relative_to(repository)
+        with checked_out(here, commit_of(repository, "main"), name="again") as other:
+            assert other.extensions != tree.extensions
+        assert contender_in(here, command, here=here).side.variables == {}
+    assert not built.exists()
+
+
+def test_a_folder_whose_name_is_no_text_is_a_repository_too(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"project\xff")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has names that are text only")
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    (folder / "train.py").touch()
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "one")
+    here = working_tree(folder)
+    assert here.root == folder
+    with checked_out(here, commit_of(folder, "main"), name="main") as tree:
+        assert (tree.root / "train.py").exists()
 
 
 def test_a_script_that_one_side_does_not_have_is_said(repository: Path) -> None:

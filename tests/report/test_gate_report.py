@@ -22,6 +22,7 @@ from pyrometer.analysis.gate import (
     judge_suite,
 )
 from pyrometer.analysis.gated import GatedLane
+from pyrometer.analysis.identity import NOT_USED
 from pyrometer.analysis.trials import Metric, average_ratios, candidate_ratios, control_ratios
 from pyrometer.record.trials import NodeFigures, Pair, ProcessTurns, Trials
 from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
@@ -311,6 +312,18 @@ def test_what_could_not_be_seen_is_told_once() -> None:
         for lane in GATES["fail-benchmarks"]()
     ]
     assert render_gate_terminal(lanes).count("Could not be seen: modules: a hook of ours failed") == 1
+
+
+def test_memory_of_a_gpu_is_said_not_to_be_judged() -> None:
+    def text(gpu: str, metric: Metric = Metric.PEAK_MEMORY) -> str:
+        lane = judged_lane(counted([1_000] * 5, field="peak_live_bytes"), metric=metric)
+        side = msgspec.structs.replace(lane.trials.candidate, identity={"gpu": gpu})
+        trials = msgspec.structs.replace(lane.trials, candidate=side)
+        return " ".join(render_gate_terminal([replace(lane, trials=trials)]).split())
+
+    assert "the memory of the host; that of the GPU is not judged" in text("NVIDIA A100")
+    assert "GPU" not in text(NOT_USED)
+    assert "GPU" not in text("NVIDIA A100", Metric.LATENCY)
 
 
 def test_many_benchmarks_of_one_side_are_counted() -> None:

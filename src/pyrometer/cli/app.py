@@ -67,14 +67,15 @@ def pyrometer(
 def run_command(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code. What a user did wrong is one line on stderr."""
     _replace_closed_streams()
+    code = 0
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard(sys.stdout)
-        return 1
+        discard(sys.stdout)
+        return code or 1
     except OSError as error:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         problem = "the output cannot be written" if error.filename is None else str(error.filename)
         _complain(f"{problem}: {error.strerror or error}")
         return PyrometerError.exit_code
@@ -105,7 +106,7 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the process
 
 
-def _discard(stream: TextIO) -> None:
+def discard(stream: TextIO) -> None:
     """Let what the stream still holds go nowhere, or Python would try to write it again, and complain."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -120,4 +121,4 @@ def _complain(problem: str) -> None:
         lines = "\n".join(map(for_terminal, problem.split("\n")))
         print(f"pyrometer: {lines}", file=sys.stderr, flush=True)
     except OSError:
-        _discard(sys.stderr)
+        discard(sys.stderr)

@@ -4,6 +4,7 @@ import os
 import platform
 import random
 import sys
+import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -14,8 +15,8 @@ import msgspec
 import typer
 
 from pyrometer._version import __version__
-from pyrometer.cli.measuring import ProgressLine, end_cleanly_on_termination, parse_threads
-from pyrometer.cli.printing import print_text, screen_for
+from pyrometer.cli.measuring import ProgressLine, end_cleanly_on_termination, parse_threads, print_result
+from pyrometer.cli.printing import screen_for
 from pyrometer.errors import PyrometerError, RunFileError, UsageError
 from pyrometer.experiment.bench_discovery import discover, is_named
 from pyrometer.experiment.bench_measuring import BenchmarkRunner
@@ -93,10 +94,14 @@ def bench(
         raise typer.Exit(PROGRAM_FAILED if unreadable else 0)
     if output is not None:
         _refuse_unless_ours(output)
+        _refuse_unless_writable(output)
     results = _measure(chosen, processes=processes, threads=parse_threads("--threads", threads))
-    _print(results, bench_format)
-    if output is not None:
-        _keep(results, output)
+    try:
+        # Before they are printed: a reader may be gone by then.
+        if output is not None:
+            _keep(results, output)
+    finally:
+        _print(results, bench_format)
     if unreadable or any(one.failure is not None for one in results.benchmarks):
         raise typer.Exit(PROGRAM_FAILED)
 
@@ -146,7 +151,7 @@ def _print(results: BenchmarkResults, bench_format: BenchFormat) -> None:
         text = render_bench_terminal(
             results, width=screen.width, color=screen.color, ascii_only=screen.ascii_only
         )
-    print_text(text)
+    print_result(text)
 
 
 # The file of all values.
@@ -174,11 +179,26 @@ def _refuse_unless_ours(path: Path) -> None:
     raise UsageError(f"{path} exists and holds no results of pyrometer bench ({problem}); name another file")
 
 
+def _refuse_unless_writable(path: Path) -> None:
+    """Likewise: a file in its folder, or in the one that this will be made in."""
+    real = Path(os.path.realpath(path))
+    if real.is_char_device():
+        return
+    folder = next(folder for folder in real.parents if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"cannot write the results to {path}: {reason_of(error)}; name another file")
+
+
 def _keep(results: BenchmarkResults, path: Path) -> None:
     try:
         replace_whole(Path(os.path.realpath(path)), render_bench_json(results).encode())
     except OSError as error:
-        raise UsageError(
-            f"cannot write the results to {path}: {reason_of(error)}; name another file"
-        ) from error
+        raise _cannot_write(path, error) from error
     print(f"pyrometer: every value written to {for_terminal(str(path))}", file=sys.stderr)

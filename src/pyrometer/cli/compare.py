@@ -136,6 +136,7 @@ def compare(
             allowed=allowed,
             most_pairs=pairs or LOOKS[-1].pairs,
             threads=parse_threads("--threads", threads or "1"),
+            are_threads_given=threads is not None,
             links=link or (),
         )
         comparison, paths = _measured(words, measuring, measure=measure, revisions=revisions or ()), []

@@ -7,18 +7,23 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyrometer.analysis.comparison.model import Comparison, Doubt
 from pyrometer.analysis.identity import Comparability, Difference, Level, Weight, compare_identities
 from pyrometer.analysis.measured import build_measured, judge_change
-from pyrometer.cli.measuring import ProgressLine, bytecode_alike, end_cleanly_on_termination
+from pyrometer.cli.measuring import (
+    ProgressLine,
+    bytecode_alike,
+    end_cleanly_on_termination,
+    tell_of_file_systems,
+)
 from pyrometer.errors import UsageError
 from pyrometer.experiment.experiment import Conditions, Contender, Experiment
 from pyrometer.experiment.gating import Rule
-from pyrometer.experiment.paced_process import Side
+from pyrometer.experiment.paced_process import THREAD_VARIABLES, Side
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE
 from pyrometer.experiment.planning import Wanted
 from pyrometer.experiment.sides import command_in, contender_in
@@ -38,6 +43,8 @@ class Measuring:
     allowed: frozenset[str]
     most_pairs: int
     threads: int | None
+    are_threads_given: bool = False
+    """Whether the user said how many."""
     links: Sequence[str] = ()
     seed: int | None = None
 
@@ -46,6 +53,9 @@ def measure_commands(before: str, after: str, folder: Path, measuring: Measuring
     """Two commands, each of which runs a Python program in the current folder."""
     end_cleanly_on_termination()
     sides = [_contender(text, name, folder) for text, name in ((before, "A"), (after, "B"))]
+    if not measuring.are_threads_given and any(_names_threads(one.side.variables) for one in sides):
+        # With one thread for the other, all of them would be kept on one core.
+        measuring = replace(measuring, threads=None)
     return _measure(sides[0], sides[1], measuring, intended=_INTENDED)
 
 
@@ -65,6 +75,7 @@ def measure_revisions(
             for commit, revision in zip(commits, revisions, strict=True)
         ]
         before, after = (*trees, here)[:2]
+        tell_of_file_systems([before.root, after.root])
         bytecode = opened.enter_context(bytecode_alike([before.root, after.root]))
         return _measure(
             contender_in(before, command, here=here),
@@ -97,11 +108,13 @@ def _measure(
                 break
     finally:
         line.clear()
-    comparability = _comparability(experiment, conditions, (before.side, after.side))
+    comparability = _comparability(experiment, conditions, (before, after))
     return build_measured(experiment.trials(), look, comparability)
 
 
-def _comparability(experiment: Experiment, conditions: Conditions, sides: tuple[Side, Side]) -> Comparability:
+def _comparability(
+    experiment: Experiment, conditions: Conditions, sides: tuple[Contender, Contender]
+) -> Comparability:
     """Both ran here and now: only what differs in the program, its software and its variables is told."""
     found = compare_identities(
         experiment.identities[BASELINE],
@@ -111,10 +124,11 @@ def _comparability(experiment: Experiment, conditions: Conditions, sides: tuple[
     )
     told = [one for one in found.differences if one.weight is not Weight.TREND_ONLY]
     before, after = (
-        shlex.join(f"{name}={value}" for name, value in sorted(side.variables.items())) or "none set"
-        for side in sides
+        shlex.join(f"{name}={value}" for name, value in sorted(one.side.variables.items())) or "none set"
+        for one in sides
     )
-    if before != after:
+    # Those of a tree of ours are set for it, and nobody has typed them.
+    if all(one.tree is None for one in sides) and before != after:
         told.append(
             Difference(
                 name="variables",
@@ -136,6 +150,10 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
     while words and _ASSIGNMENT.match(words[0]):
         variable, _, value = words.pop(0).partition("=")
         variables[variable] = value
+    named = _names_threads(variables)
+    if named:
+        # Libraries differ in which of them they follow: torch does not follow OMP's where MKL's is set.
+        variables = dict.fromkeys(THREAD_VARIABLES, variables[named[0]]) | variables
     interpreter = _interpreter(words, name)
     problem = _problem_of(words, folder)
     if problem is not None:
@@ -153,6 +171,10 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
         interpreter=interpreter,
     )
     return Contender(side=side, tree=None)
+
+
+def _names_threads(variables: Mapping[str, str]) -> list[str]:
+    return [name for name in THREAD_VARIABLES if name in variables]
 
 
 def _problem_of(words: Sequence[str], folder: Path) -> str | None:

@@ -6,7 +6,7 @@ import secrets
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -31,8 +31,10 @@ from pyrometer.cli.measuring import (
     end_cleanly_on_termination,
     parse_percent,
     parse_threads,
+    print_result,
+    tell_of_file_systems,
 )
-from pyrometer.cli.printing import print_text, screen_for
+from pyrometer.cli.printing import screen_for
 from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.counted import find_counter
 from pyrometer.experiment.errors import ProgramFailedError, RefusedError
@@ -44,7 +46,11 @@ from pyrometer.experiment.sides import Command, command_in
 from pyrometer.experiment.worktrees import Tree, checked_out, commit_of, recorded_commit, working_tree
 from pyrometer.record.run import Program, Run
 from pyrometer.report.gate_json import GATE_FORMAT, render_gate_json, render_problem_json
-from pyrometer.report.gate_report import render_gate_markdown, render_gate_terminal
+from pyrometer.report.gate_report import (
+    render_gate_markdown,
+    render_gate_terminal,
+    render_judged_markdown,
+)
 from pyrometer.report.safe_text import for_markdown, visible
 from pyrometer.store.baseline_files import baseline_names, load_saved_runs
 from pyrometer.store.run_files import current_folder
@@ -162,26 +168,37 @@ def gate(
         find_counter()  # before others are measured, whose figures would be lost
     _warn_of_few_pairs(pairs, metric or ())
     line = ProgressLine()
+    lanes: list[GatedLane] = []
+    results = Results(lanes=lanes, seed=conditions.seed, summary=summary, output=output)
     try:
         with _own_errors_apart():
-            lanes = _measure(
-                baseline,
-                command,
-                working_tree(folder),
-                links=link or (),
-                metrics=metric or [None],
-                rule=rule,
-                conditions=conditions,
-                allowed=allowed & OF_BENCHMARKS,
-                tell=line.show,
+            # One by one: those before a problem stay.
+            lanes.extend(
+                _measure(
+                    baseline,
+                    command,
+                    working_tree(folder),
+                    links=link or (),
+                    metrics=metric or [None],
+                    rule=rule,
+                    conditions=conditions,
+                    allowed=allowed & OF_BENCHMARKS,
+                    tell=line.show,
+                )
             )
     except (RefusedError, ProgramFailedError) as error:
-        _tell_problem(error, summary=summary, output=output)
+        results.keep_problem(error)
         raise
     finally:
         line.clear()
     with _own_errors_apart():
-        _tell(lanes, summary=summary, output=output)
+        shown = _render(lanes)
+    try:
+        # Before it is printed: a reader may be gone by then.
+        with _own_errors_apart():
+            results.keep()
+    finally:
+        print_result(shown)
     verdict = overall(lanes)
     code = EXIT_CODES[verdict]
     if verdict is Verdict.INCONCLUSIVE and inconclusive is Inconclusive.FAIL:
@@ -200,7 +217,7 @@ def _measure(
     conditions: Conditions,
     allowed: frozenset[str],
     tell: Callable[[str], None],
-) -> list[GatedLane]:
+) -> Iterator[GatedLane]:
     recorded = _recorded(baseline, command, here.folder)
     if recorded is None:
         commit = commit_of(here.folder, baseline)
@@ -216,6 +233,7 @@ def _measure(
         checked_out(here, commit, name=baseline, links=links) as other,
         bytecode_alike([other.root, here.root]) as bytecode,
     ):
+        tell_of_file_systems([other.root, here.root])
         gated = Gated(
             baseline=other,
             candidate=here,
@@ -226,7 +244,7 @@ def _measure(
             allowed=allowed,
             tell=tell,
         )
-        return list(gate_program(gated))
+        yield from gate_program(gated)
 
 
 def _warn_of_few_pairs(pairs: int, metrics: Sequence[Metric]) -> None:
@@ -292,36 +310,49 @@ def _program(command: Command, folder: Path) -> Program:
     return Program(name=first, argv=(first, *command.arguments), working_directory=str(folder))
 
 
-def _tell(lanes: Sequence[GatedLane], *, summary: str | None, output: str | None) -> None:
+def _render(lanes: Sequence[GatedLane]) -> str:
     screen = screen_for()
-    print_text(
-        render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
-    )
-    _append_summary(summary, render_gate_markdown(lanes))
-    if output is not None:
-        _write(Path(output), render_gate_json(lanes), mode="w")
+    return render_gate_terminal(lanes, width=screen.width, color=screen.color, ascii_only=screen.ascii_only)
 
 
-def _tell_problem(
-    error: RefusedError | ProgramFailedError, *, summary: str | None, output: str | None
-) -> None:
-    """Leave no earlier result where somebody looks for this one's."""
-    is_refused = isinstance(error, RefusedError)
-    title = "REFUSED" if is_refused else "the program failed"
-    first, *said = str(error).splitlines()
-    # Indented: nothing that a program says can end such a block.
-    block = "\n".join(f"    {visible(line)}" if line else "" for line in said)
-    paragraphs = (f"# Pyrometer gate: {title}", for_markdown(first), block)
-    _append_summary(summary, "\n\n".join(filter(None, paragraphs)) + "\n")
-    if output is not None:
-        text = render_problem_json(Verdict.REFUSED if is_refused else None, str(error))
-        _write(Path(output), text, mode="w")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What was judged, and the files that it is to be in."""
 
+    lanes: Sequence[GatedLane]
+    seed: int
+    summary: str | None
+    output: str | None
 
-def _append_summary(summary: str | None, text: str) -> None:
-    if summary is not None:
-        # With a line between: what is appended next would be part of the block that is folded.
-        _write(Path(summary), f"{text}\n", mode="a")
+    def keep(self) -> None:
+        """All was judged."""
+        self._write(render_gate_json(self.lanes, seed=self.seed), render_gate_markdown(self.lanes))
+
+    def keep_problem(self, error: RefusedError | ProgramFailedError) -> None:
+        """Leave no earlier result where somebody looks for this one's, and what was judged before."""
+        is_refused = isinstance(error, RefusedError)
+        title = "REFUSED" if is_refused else "the program failed"
+        first, *said = str(error).splitlines()
+        # Indented: nothing that a program says can end such a block.
+        block = "\n".join(f"    {visible(line)}" if line else "" for line in said)
+        judged = render_judged_markdown(self.lanes).rstrip("\n")
+        paragraphs = (f"# Pyrometer gate: {title}", for_markdown(first), block, judged)
+        self._write(
+            render_problem_json(
+                Verdict.REFUSED if is_refused else None, str(error), judged=self.lanes, seed=self.seed
+            ),
+            "\n\n".join(filter(None, paragraphs)) + "\n",
+        )
+
+    def _write(self, values: str, report: str) -> None:
+        """Both, even if one of them cannot be written."""
+        try:
+            if self.output is not None:
+                _write(Path(self.output), values, mode="w")
+        finally:
+            if self.summary is not None:
+                # With a line between: what is appended next would be part of the block that is folded.
+                _write(Path(self.summary), f"{report}\n", mode="a")
 
 
 def _write(path: Path, text: str, *, mode: str) -> None:

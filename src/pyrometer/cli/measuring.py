@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from pyrometer.cli.app import discard
+from pyrometer.cli.printing import print_text
 from pyrometer.errors import UsageError
 from pyrometer.experiment.scratch import scratch_folder
 from pyrometer.report.safe_text import for_terminal
@@ -53,6 +55,15 @@ def end_cleanly_on_termination() -> None:
             signal.signal(number, end)
 
 
+def print_result(text: str) -> None:
+    """Print what was measured; a reader who has gone changes no verdict, and so no exit code."""
+    try:
+        print_text(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+
+
 def parse_percent(option: str, text: str) -> float:
     """``3%``, ``3 %`` or ``0.03``, as a fraction."""
     number = text.strip().removesuffix("%").strip()
@@ -90,6 +101,17 @@ def bytecode_alike(folders: Sequence[Path]) -> Iterator[Path | None]:
         return
     with scratch_folder() as folder:
         yield folder
+
+
+def tell_of_file_systems(folders: Sequence[Path]) -> None:
+    """Say on stderr that the sides' files are not on one file system: one may be slower to read from."""
+    if len({folder.stat().st_dev for folder in folders}) > 1:
+        where = " and ".join(for_terminal(str(folder)) for folder in folders)
+        print(
+            f"pyrometer: {where} are on different file systems, of which one may be slower; to have both on "
+            "one, set TMPDIR to a folder there",
+            file=sys.stderr,
+        )
 
 
 def check_writable(option: str, file: Path | str | None, *, endings: Sequence[str], begins: str = "") -> None:

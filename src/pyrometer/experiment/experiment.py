@@ -24,6 +24,8 @@ from pyrometer.experiment.errors import NotHaltedError, RefusedError
 from pyrometer.experiment.imported import (
     find_foreign_modules,
     find_missing_extensions,
+    find_own_and_installed,
+    is_project_code,
     python_files,
     source_root_of,
 )
@@ -31,17 +33,14 @@ from pyrometer.experiment.paced_process import Side, Surroundings, running
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE, CONTROL, Measured, measure_pair
 from pyrometer.experiment.planning import Wanted, plan_turns
 from pyrometer.experiment.scratch import scratch_folder
+from pyrometer.experiment.unchanged import FileStates
 from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.run import Program
 from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
 
 LARGEST_HASH_SEED = 2**32 - 1
-
-
-_GOES_ON = (
-    "REFUSED: the program ({}) did not end when it was told to, as by sys.exit() in its loop; it may catch "
-    "SystemExit. So it is not known what it ran with"
-)
+_PAIR = ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE))
+"""Each side, and the other one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +66,12 @@ class Conditions:
     seed: int = 0
     bytecode: Path | None = None
     """Where both sides keep their bytecode; None: beside their code, as Python does."""
+    files: FileStates = field(default_factory=FileStates)
+    """What the sides' own files were when they were first run, in all experiments of a gate."""
 
 
 class Experiment:
-    """Two programs, measured pair by pair; to be used in a ``with``.
+    """Two programs, measured pair by pair.
 
     After the first pair it is known whether they may be compared at all: if not, ``RefusedError``.
     """
@@ -105,9 +106,12 @@ class Experiment:
                 sides = {name: contender.side for name, contender in self._contenders.items()}
                 with running(sides, surroundings, scratch) as processes:
                     self._plan = plan_turns(list(processes.values()), wanted)
-                    for process in processes.values():
-                        if process.end() is None and self._plan.unit != "program":
-                            raise RefusedError(_GOES_ON.format(process.side.name))
+                    for name, process in processes.items():
+                        farewell = process.end()
+                        if farewell is not None:
+                            self._check_unchanged(self._contenders[name].tree, farewell.imported)
+                        elif self._plan.unit != "program":
+                            raise _goes_on(process.side, process.last_words())
         return self._plan
 
     def measure(self, pairs: int) -> list[Pair]:
@@ -171,14 +175,19 @@ class Experiment:
             tree = self._contenders[BASELINE if name == CONTROL else name].tree
             if tree is not None:
                 self._check_imports(name, tree, farewell.imported)
-        self._check_extensions(measured)
+            self._check_unchanged(tree, farewell.imported)
+        imported = {name: one.imported for name, one in measured.farewells.items()}
+        if self._contenders.keys() <= imported.keys():
+            self._check_extensions(imported)
         if self._identities:
             return
         if not {BASELINE, CANDIDATE} <= measured.runs.keys():
             missing = next(name for name in (BASELINE, CANDIDATE) if name not in measured.runs)
-            raise RefusedError(_GOES_ON.format(self._contenders[missing].side.name))
+            raise _goes_on(self._contenders[missing].side)
         self._identities = {name: identity_of(measured.runs[name]) for name in self._contenders}
         self._check_identities()
+        if self._contenders.keys() <= imported.keys():
+            self._losses |= dict.fromkeys(self._own_and_installed(imported))
 
     def _check_imports(self, name: str, tree: Tree, imported: Mapping[str, str]) -> None:
         other = self._contenders[BASELINE if name == CANDIDATE else CANDIDATE].tree
@@ -200,22 +209,59 @@ class Experiment:
                 f"PYTHONPATH={self._way_out(module, tree)} pyrometer …"
             )
 
-    def _check_extensions(self, measured: Measured) -> None:
-        imported = {
-            name: measured.farewells[name].imported for name in self._contenders if name in measured.farewells
-        }
-        for name, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
+    def _check_unchanged(self, tree: Tree | None, imported: Mapping[str, str]) -> None:
+        """Raise where somebody has edited a side's own code since it was first run."""
+        if tree is None:
+            return
+        root = tree.root.resolve()
+        own = sorted(file for file in imported.values() if is_project_code(Path(file), root))
+        changed = self._conditions.files.find_changed(own)
+        if changed is not None:
+            what = "was changed" if Path(changed).exists() else "was removed"
+            raise RefusedError(
+                f"REFUSED: {changed} ({tree.name}) {what} while it was measured, so that two versions of it "
+                "would be taken for one. Run it again, and leave the files alone meanwhile"
+            )
+
+    def _own_and_installed(self, imported: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+        """What may be another version on one side, as a change may want it."""
+        for name, other in _PAIR:
+            tree, others = self._contenders[name].tree, self._contenders[other].tree
+            if tree is None or others is None:
+                continue
+            built = set() if others.extensions is None else {others.extensions.resolve()}
+            found = find_own_and_installed(
+                imported[name],
+                imported[other],
+                own=tree.root,
+                others_own=others.root,
+                expected=others.linked | built,
+            )
+            if found:
+                module = found[0]
+                more = f"; and so it is with {len(found) - 1} more" if len(found) > 1 else ""
+                yield (
+                    f"whether {module} is the same on both sides: {tree.name} has it in its own tree "
+                    f"({imported[name][module]}), and {others.name} from elsewhere "
+                    f"({imported[other][module]}){more}"
+                )
+
+    def _check_extensions(self, imported: Mapping[str, Mapping[str, str]]) -> None:
+        for name, other in _PAIR:
             tree, its = self._contenders[name].tree, self._contenders[other].side.name
-            if tree is None or len(imported) < len(self._contenders):
+            if tree is None:
                 continue
             missing = find_missing_extensions(imported[name], imported[other], own=tree.root)
             if missing:
                 module, file = missing[0]
+                instead = imported[other].get(module)
+                with_what = "" if instead is None else f", with {instead}"
                 raise RefusedError(
                     f"REFUSED: {tree.name} imported the compiled module {module} ({file}), and {its} did "
-                    "without it: what is built in place is not in a checkout. If its sources are the same, "
-                    f"use it on both sides: --link {os.path.relpath(file, tree.folder)}; else install the "
-                    "project into an environment of its own for each version, and compare --measure those"
+                    f"without it{with_what}: what is built in place is not in a checkout. If its sources are "
+                    f"the same, use it on both sides: --link {os.path.relpath(file, tree.folder)}; else "
+                    "install the project into an environment of its own for each version, and compare "
+                    "--measure those"
                 )
 
     def _way_out(self, module: str, tree: Tree) -> str:
@@ -272,6 +318,15 @@ class Experiment:
             is_dirty=is_dirty,
             identity={} if identity is None else known_facts(identity),
         )
+
+
+def _goes_on(side: Side, last_words: str = "") -> RefusedError:
+    said = f"; the last it said:\n{last_words}" if last_words.strip() else ""
+    return RefusedError(
+        f"REFUSED: the program ({side.name}) did not end when it was told to, as by sys.exit() in its loop: "
+        "it may catch SystemExit, or take more than 10 s to end. Or its run could not be written, as where "
+        f"the temporary folder is full. So it is not known what it ran with{said}"
+    )
 
 
 def _state_of_code(tree: Tree | None, identity: Identity | None) -> tuple[str | None, bool | None]:

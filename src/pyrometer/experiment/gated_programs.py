@@ -18,7 +18,7 @@ from pyrometer.experiment.experiment import Conditions, Contender
 from pyrometer.experiment.gating import Candidate, Rule, gate_counts, gate_times
 from pyrometer.experiment.paced_process import Surroundings, running
 from pyrometer.experiment.scratch import scratch_folder
-from pyrometer.experiment.sides import Command, contender_in, script_in, turned_path
+from pyrometer.experiment.sides import Command, contender_in, script_in, variables_in
 from pyrometer.experiment.worktrees import Tree
 from pyrometer.record.benchmarks import Benchmark, BenchmarkNote
 from pyrometer.record.trials import ProcessTurns
@@ -111,7 +111,7 @@ _Benchmarks = Mapping[str, Benchmark]
 def _benchmarks(tree: Tree, gated: Gated) -> _Benchmarks:
     file = script_in(tree, str(gated.command.script), gated.candidate).file
     try:
-        found = discover(file, folder=tree.folder, variables=turned_path(tree, gated.candidate))
+        found = discover(file, folder=tree.folder, variables=variables_in(tree, gated.candidate))
     except UsageError as error:
         # By the name that the user gave it: a checkout's own is gone by the time it is read.
         where = f"{gated.command.script} of {tree.name}"
@@ -174,7 +174,7 @@ def _contender(tree: Tree, benchmark: Benchmark, *, calls: int, gated: Gated) ->
         calls=calls,
         name=tree.name,
         shown=script_in(tree, str(gated.command.script), gated.candidate).relative,
-        variables=turned_path(tree, gated.candidate),
+        variables=variables_in(tree, gated.candidate),
     )
     return Contender(side=side, tree=tree)
 

@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from pyrometer.experiment.project_files import walk_project
 
+_COMPILED = tuple(EXTENSION_SUFFIXES)
+
 
 def python_files(root: Path) -> frozenset[str]:
     """The Python files of a tree as paths from its root; environments and hidden folders are not searched."""
@@ -39,9 +41,9 @@ def find_foreign_modules(
         path = Path(file)
         if name == "__mp_main__":
             continue  # the program once more, by the name it has for children
-        if _is_project_code(path, own) or any(path.is_relative_to(one) for one in linked):
+        if is_project_code(path, own) or any(path.is_relative_to(one) for one in linked):
             continue
-        if (own != other and _is_project_code(path, other)) or _stands_in(name, path, files, roots):
+        if (own != other and is_project_code(path, other)) or _stands_in(name, path, files, roots):
             foreign.append((name, file))
     return foreign
 
@@ -49,22 +51,46 @@ def find_foreign_modules(
 def find_missing_extensions(
     imported: Mapping[str, str], other: Mapping[str, str], *, own: Path
 ) -> list[tuple[str, str]]:
-    """(module, file) of each compiled module out of a side's own tree that the ``other`` side has not at all.
+    """(module, file) of each compiled module out of a side's own tree that is none of the ``other`` side's.
 
     Where it is built in place, git does not know it, and a checkout is without: a program that makes do
-    without it would then be compared with another program.
+    without it, or with the same module in Python, would then be compared with another program.
     """
     own = own.resolve()
     return [
         (name, file)
         for name, file in sorted(imported.items())
-        if name not in other
-        and file.endswith(tuple(EXTENSION_SUFFIXES))
-        and _is_project_code(Path(file), own)
+        if file.endswith(_COMPILED)
+        and not other.get(name, "").endswith(_COMPILED)
+        and is_project_code(Path(file), own)
     ]
 
 
-def _is_project_code(path: Path, root: Path) -> bool:
+def find_own_and_installed(
+    imported: Mapping[str, str],
+    other: Mapping[str, str],
+    *,
+    own: Path,
+    others_own: Path,
+    expected: Collection[Path] = (),
+) -> list[str]:
+    """The modules that one side has from its own tree, and the ``other`` from outside of its own.
+
+    As where a submodule is not checked out, and a copy of it is installed. What is out of the ``expected``
+    folders and files is where it should be.
+    """
+    own, others_own = own.resolve(), others_own.resolve()
+    return [
+        name
+        for name, file in sorted(imported.items())
+        if name in other
+        and is_project_code(Path(file), own)
+        and not is_project_code(Path(other[name]), others_own)
+        and not any(Path(other[name]).is_relative_to(one) for one in expected)
+    ]
+
+
+def is_project_code(path: Path, root: Path) -> bool:
     """Whether it is in the tree, and not in a virtual environment that is in it."""
     if not path.is_relative_to(root):
         return False

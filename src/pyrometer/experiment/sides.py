@@ -33,9 +33,8 @@ def command_in(words: Sequence[str]) -> Command:
     return Command(script=words[0], module=None, arguments=tuple(words[1:]))
 
 
-def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None = None) -> Contender:
+def contender_in(tree: Tree, command: Command, *, here: Tree) -> Contender:
     """The command as it is run in a tree, from the folder that matches the user's own in ``here``."""
-    name = name or tree.name
     arguments: tuple[str, ...]
     if command.module is not None:
         arguments, program_folder = ("-m", command.module), tree.folder
@@ -43,11 +42,11 @@ def contender_in(tree: Tree, command: Command, *, here: Tree, name: str | None =
         script = script_in(tree, str(command.script), here)
         arguments, program_folder = (str(script.relative),), script.file.resolve().parent
     side = Side(
-        name=name,
+        name=tree.name,
         arguments=(*arguments, *command.arguments),
         folder=tree.folder,
         program_folder=program_folder,
-        variables=turned_path(tree, here),
+        variables=variables_in(tree, here),
     )
     turned = (*arguments, *(turned_argument(argument, tree, here) for argument in command.arguments))
     # Called as the user typed it: it is the same program with the same arguments on both sides.
@@ -89,15 +88,28 @@ def turned_argument(argument: str, tree: Tree, here: Tree) -> str:
     return argument.removesuffix(value) + str(own) if own.is_file() else argument
 
 
-def turned_path(tree: Tree, here: Tree) -> dict[str, str]:
-    """PYTHONPATH, with absolute paths into the working tree leading into this one."""
+def variables_in(tree: Tree, here: Tree) -> dict[str, str]:
+    """What is different in the environment of programs in this tree, so that they run its own code.
+
+    ``torch.utils.cpp_extension.load()`` builds by name, in one folder for all: both sides would load the
+    same build.
+    """
+    own = {} if tree.extensions is None else {"TORCH_EXTENSIONS_DIR": str(tree.extensions)}
+    return _turned_path(tree, here) | own
+
+
+def _turned_path(tree: Tree, here: Tree) -> dict[str, str]:
+    """PYTHONPATH, with absolute paths into the working tree leading into this one, where it has them."""
     entries = os.environ.get("PYTHONPATH")
     if not entries or tree.root == here.root:
         return {}
-    turned = [
-        str(tree.root / Path(entry).relative_to(here.root))
-        if Path(entry).is_absolute() and Path(entry).is_relative_to(here.root)
-        else entry
-        for entry in entries.split(os.pathsep)
-    ]
+    turned = [_turned_entry(entry, tree, here) for entry in entries.split(os.pathsep)]
     return {"PYTHONPATH": os.pathsep.join(turned)}
+
+
+def _turned_entry(entry: str, tree: Tree, here: Tree) -> str:
+    path = Path(entry)
+    if not path.is_absolute() or not path.is_relative_to(here.root):
+        return entry
+    own = tree.root / path.relative_to(here.root)
+    return str(own) if own.exists() else entry

@@ -25,6 +25,8 @@ class Tree:
     is_dirty: bool
     linked: frozenset[Path] = frozenset()
     """What of the working tree it has by links, as the user asked."""
+    extensions: Path | None = None
+    """Where torch builds what a program has it compile, gone with the tree; None: where it always does."""
     why_no_commit: str = ""
     """Where there is none: what git says."""
 
@@ -110,7 +112,16 @@ def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequenc
     if not folder.is_dir():
         raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
     linked = frozenset(_link(here, root, link) for link in links)
-    return Tree(name=name, root=root, folder=folder, commit=commit, is_dirty=False, linked=linked)
+    return Tree(
+        name=name,
+        root=root,
+        folder=folder,
+        commit=commit,
+        is_dirty=False,
+        linked=linked,
+        # Beside the tree: what is in it is the commit's.
+        extensions=root.with_name(f"{root.name}.torch_extensions"),
+    )
 
 
 def _forget_abandoned(here: Tree) -> None:
@@ -166,4 +177,4 @@ def _git(folder: Path, *arguments: str) -> str:
         raise UsageError(
             f"git {' '.join(arguments[-4:])}: {' '.join(filter(None, said)) or 'failed'}"
         ) from None
-    return answer.stdout.decode(errors="replace").strip()
+    return os.fsdecode(answer.stdout).strip()

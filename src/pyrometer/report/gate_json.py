@@ -82,32 +82,40 @@ class GateContent(Content, frozen=True, kw_only=True):
     verdict: Verdict | None
     """Null where the measured program failed."""
     problem: str | None
-    """Why nothing was judged, in a refusal or a failure."""
+    """Why nothing more was judged, in a refusal or a failure."""
+    seed: int | None
+    """Which ``--seed`` makes the same random choices again; null where it is not known."""
     lanes: tuple[LaneContent, ...]
+    """All of them, or those that were judged before the problem."""
     new: tuple[str, ...]
     """Benchmarks that the baseline does not have; not judged."""
     gone: tuple[str, ...]
     """Benchmarks that the candidate does not have; not judged."""
 
 
-def render_gate_json(lanes: Sequence[GatedLane]) -> str:
+def render_gate_json(lanes: Sequence[GatedLane], *, seed: int | None = None) -> str:
     """The gate as JSON text, with all values."""
+    return _written(lanes, verdict=overall(lanes), problem=None, seed=seed)
+
+
+def render_problem_json(
+    verdict: Verdict | None, problem: str, *, judged: Sequence[GatedLane] = (), seed: int | None = None
+) -> str:
+    """A gate that came to no end, as JSON text; with what it had judged by then."""
+    return _written(judged, verdict=verdict, problem=problem, seed=seed)
+
+
+def _written(
+    lanes: Sequence[GatedLane], *, verdict: Verdict | None, problem: str | None, seed: int | None
+) -> str:
     content = GateContent(
-        verdict=overall(lanes),
-        problem=None,
+        verdict=verdict,
+        problem=problem,
+        seed=seed,
         lanes=tuple(map(_lane, lanes)),
         new=tuple(dict.fromkeys(name for lane in lanes for name in lane.new)),
         gone=tuple(dict.fromkeys(name for lane in lanes for name in lane.gone)),
     )
-    return _written(content)
-
-
-def render_problem_json(verdict: Verdict | None, problem: str) -> str:
-    """A gate that judged nothing, as JSON text."""
-    return _written(GateContent(verdict=verdict, problem=problem, lanes=(), new=(), gone=()))
-
-
-def _written(content: GateContent) -> str:
     # In this order, which is not that of the keys with defaults.
     head = {"format": content.format, "version": content.version}
     return json.dumps({**head, **msgspec.to_builtins(content)}, allow_nan=False, indent=1) + "\n"

@@ -36,8 +36,17 @@ def render_gate_markdown(lanes: Sequence[GatedLane]) -> str:
     return "\n".join(_markdown_lines(lanes)) + "\n"
 
 
+def render_judged_markdown(lanes: Sequence[GatedLane]) -> str:
+    """What was judged before a problem ended the gate, to stand below that."""
+    return "\n".join(("What was judged before that:", *_section_lines(lanes))) + "\n" if lanes else ""
+
+
 def _markdown_lines(lanes: Sequence[GatedLane]) -> Iterator[str]:
     yield f"# Pyrometer gate: {for_markdown(words.headline(lanes))}"
+    yield from _section_lines(lanes)
+
+
+def _section_lines(lanes: Sequence[GatedLane]) -> Iterator[str]:
     first, *rest = build_sections(lanes, SPACIOUS)
     yield from section_lines((first,))
     for section in rest:
@@ -86,6 +95,7 @@ def _sentences(lanes: Sequence[GatedLane]) -> Iterator[str]:
         yield f"{lane.verdict.value}: {words.describe_verdict(lane)}"
         whose = f"{words.lane_name(lane)}: " if len(lanes) > 1 else ""
         yield from (f"{whose}{remark}" for remark in words.describe_samples(lane))
+        yield from (f"{whose}{remark}" for remark in words.describe_other_memory(lane))
         yield from (f"{whose}{place}" for place in words.describe_places(lane))
     yield from _one_sided(lanes)
 

@@ -18,6 +18,7 @@ from pyrometer.analysis.gate import (
 )
 from pyrometer.analysis.gate import Verdict as GateVerdict
 from pyrometer.analysis.gated import GatedLane, least_pairs, overall
+from pyrometer.analysis.identity import NOT_USED
 from pyrometer.analysis.measured import have_equal_samples
 from pyrometer.analysis.trials import (
     Metric,
@@ -135,6 +136,14 @@ def describe_samples(lane: GatedLane) -> Iterator[str]:
         f"a step works on {after:,.4g} samples now, and on {before:,.4g} before. If that is not meant, "
         "something else is taken for the batch than before: --metric latency judges the time of a step."
     )
+
+
+def describe_other_memory(lane: GatedLane) -> Iterator[str]:
+    """That a GPU's memory is not in the peaks, where the program uses one."""
+    sides = (lane.trials.baseline, lane.trials.candidate)
+    uses_gpu = any(side.identity.get("gpu", NOT_USED) != NOT_USED for side in sides)
+    if lane.metric is Metric.PEAK_MEMORY and uses_gpu:
+        yield "this is the memory of the host; that of the GPU is not judged."
 
 
 def _describe_doubt(lane: GatedLane) -> str:
