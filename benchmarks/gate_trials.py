@@ -223,7 +223,7 @@ def _matrices() -> tuple[int, float]:
 
 
 CELLS = (
-    Cell("aa", "light", QUIET, light, wanted=250, short=2),
+    Cell("aa", "light", QUIET, light, wanted=300, short=2),
     Cell("aa", "light", TWO_AT_ONCE, light, wanted=500),
     Cell("aa", "light", BUSY, light, wanted=250, short=2),
     *(
@@ -232,7 +232,7 @@ CELLS = (
         for load, short in ((QUIET, int(percent == SHORT_PERCENT)), (TWO_AT_ONCE, 0), (BUSY, 0))
     ),
     Cell("bursts", "light", QUIET, bursts, wanted=400, short=1),
-    Cell("torch", "torch", QUIET, training, wanted=60, short=1),
+    Cell("torch", "torch", QUIET, training, wanted=120, short=1),
     Cell("torch", "torch", TWO_AT_ONCE, training, wanted=60),
     Cell("attribution", "scopes", QUIET, slowed_scope, wanted=400, short=1),
     Cell("attribution", "modules", QUIET, slowed_module, wanted=100),

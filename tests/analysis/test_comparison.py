@@ -115,6 +115,16 @@ def test_more_calls_in_every_step_are_more_whatever_the_number_of_steps() -> Non
     assert calls["net.first"].verdict is Verdict.MORE
 
 
+@pytest.mark.parametrize(("steps", "verdict"), [(20, Verdict.MORE), (40, Verdict.CANNOT_TELL)])
+def test_bytes_of_modules_are_judged_where_runs_have_as_many_steps(steps: int, verdict: Verdict) -> None:
+    """Else they may be those of a first call, shared out to few steps or many."""
+    comparison = compare(net_run(Net(steps=20)), net_run(Net(steps=steps, first_kb=310)))
+    [modules] = [table for table in comparison.tables if table.kind is PartsKind.MODULES]
+    verdicts = {row.place.name: row.allocated.verdict for row in modules.rows if row.allocated is not None}
+    assert verdicts["net.first"] is verdict
+    assert verdicts["net.activation"] is Verdict.SAME
+
+
 def test_operators_of_other_steps_are_not_judged() -> None:
     def looked_at(run: Run, first_step: int, name: str) -> Run:
         assert run.torch is not None

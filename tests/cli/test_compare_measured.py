@@ -37,6 +37,7 @@ class Project:
         self.write("w.py", _PROGRAM)
 
     def write(self, name: str, text: str) -> None:
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def commit(self) -> None:
@@ -79,7 +80,7 @@ def test_two_commands_are_measured_and_one_pair_can_tell_nothing(project: Projec
     assert "B, after:  python w.py 200: 1 run" in done.stdout
     assert "arguments: 100 (A), 200 (B) [accepted]" in done.stdout
     assert "cannot tell" in done.stdout
-    assert "it takes 9 or more" in " ".join(done.stdout.split())
+    assert "it takes 10 or more" in " ".join(done.stdout.split())
     project.check_that_nothing_is_left()
 
 
@@ -158,6 +159,23 @@ def test_data_that_git_does_not_know_is_linked(project: Project) -> None:
     linked = project.compare("--rev", "main", "--pairs", "1", "--link", "data.txt", "w.py")
     assert linked.returncode == 0, linked.stderr
     assert (project.folder / "data.txt").read_text() == "7"
+    project.check_that_nothing_is_left()
+
+
+def test_of_a_folder_that_git_knows_in_part_the_rest_is_linked(project: Project) -> None:
+    project.write("w.py", "print(*(open(f'data/{n}').read() for n in ('own', 'deep/few', 'many')))\n")
+    project.write("data/own", "1")
+    project.write("data/deep/kept", "")
+    project.write(".gitignore", "many\n")
+    project.commit()
+    for name in ("deep/few", "many"):
+        project.write(f"data/{name}", "7")
+    project.write("data/own", "2")
+    linked = project.compare("--rev", "main", "--pairs", "1", "--link", "data", "w.py")
+    assert linked.returncode == 0, linked.stderr
+    project.check_that_nothing_is_left()
+    tracked = project.compare("--rev", "main", "--pairs", "1", "--link", "data/own", "w.py")
+    assert (tracked.returncode, "'data/own' is tracked by git" in tracked.stderr) == (2, True)
     project.check_that_nothing_is_left()
 
 

@@ -123,7 +123,7 @@ def test_more_memory_fails_and_the_same_passes(project: Path) -> None:
 def test_too_few_pairs_are_inconclusive_and_never_pass(project: Path) -> None:
     told = gate(project, "--baseline", "main", "--pairs", "2", "--", "program.py")
     assert told.returncode == 3, told.stderr
-    assert "it takes 9 or more: this will be INCONCLUSIVE" in told.stderr
+    assert "it takes 10 or more: this will be INCONCLUSIVE" in told.stderr
     assert told.stdout.startswith("INCONCLUSIVE")
     failed = gate(project, "--baseline", "main", "--pairs", "1", "--inconclusive", "fail", "--", "program.py")
     assert failed.returncode == 1

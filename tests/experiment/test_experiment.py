@@ -434,12 +434,6 @@ def test_the_same_seed_makes_the_same_choices(sides: Sides, tmp_path: Path) -> N
     assert sides.plans == [False] * 3
 
 
-def test_without_a_control_there_is_none(sides: Sides, tmp_path: Path) -> None:
-    one = experiment(tmp_path, Conditions(has_control=False))
-    assert [pair.control for pair in one.measure(2)] == [None, None]
-    assert sides.plans == [False]
-
-
 def test_a_program_that_works_on_while_it_waits_is_measured_anew_in_blocks(
     sides: Sides, tmp_path: Path
 ) -> None:

@@ -63,6 +63,12 @@ def test_a_table_beside_an_inconclusive_gate_calls_nothing_slower() -> None:
     assert not lane.changed
 
 
+def test_pairs_whose_control_could_not_object_decide_nothing() -> None:
+    """Nine that agree come out so in 1 of 512 ways, but their control in 2, one either way."""
+    assert gated(slowed_scope(10), most_pairs=10).verdict is Verdict.FAIL
+    assert gated(slowed_scope(9), most_pairs=9).verdict is Verdict.INCONCLUSIVE
+
+
 def test_places_of_a_benchmark_that_fails_among_others_are_told() -> None:
     """Ten pairs can be wrong in 1 of 512 ways at the least: more than half of what the look may be."""
     pairs = slowed_scope(10)

@@ -15,7 +15,7 @@ import typer
 
 from pyrometer.analysis.baseline import key_of
 from pyrometer.analysis.gate import LOOKS, Verdict
-from pyrometer.analysis.gated import GatedLane, least_pairs, overall
+from pyrometer.analysis.gated import GatedLane, overall
 from pyrometer.analysis.identity import (
     RULES,
     Identity,
@@ -248,7 +248,7 @@ def _measure(
 
 
 def _warn_of_few_pairs(pairs: int, metrics: Sequence[Metric]) -> None:
-    least = least_pairs(LOOKS[0].alpha)
+    least = LOOKS[0].pairs
     if pairs < least and (not metrics or any(metric.is_timed for metric in metrics)):
         print(
             f"pyrometer: a time cannot be told from {format_count(pairs, 'pair')}, it takes {least} or more: "

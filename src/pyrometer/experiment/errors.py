@@ -15,7 +15,7 @@ class ProgramFailedError(PyrometerError):
         how = "did not answer" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {-code}"
-        said = f"; the last it said:\n{last_words}" if last_words.strip() else ", without a word"
+        said = f":\n{last_words}" if last_words.strip() else ", without a word"
         super().__init__(f"the program that is measured {how} ({side}){said}")
 
 

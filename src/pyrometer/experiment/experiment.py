@@ -56,7 +56,6 @@ class Conditions:
     """How is measured."""
 
     wanted: Wanted = field(default_factory=Wanted)
-    has_control: bool = True
     count_live_bytes: bool = False
     count_instructions: bool = False
     allowed: frozenset[str] = frozenset()
@@ -117,8 +116,7 @@ class Experiment:
     def measure(self, pairs: int) -> list[Pair]:
         """Measure until there are so many pairs; all there are."""
         sides = {name: contender.side for name, contender in self._contenders.items()}
-        if self._conditions.has_control:
-            sides[CONTROL] = sides[BASELINE]
+        sides[CONTROL] = sides[BASELINE]
         while len(self.pairs) < pairs:
             self._tell(f"pair {len(self.pairs) + 1}; the next look is after {pairs}")
             plan = self.plan

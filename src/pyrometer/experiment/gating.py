@@ -37,9 +37,13 @@ class Rule:
 
     @property
     def looks(self) -> Sequence[Look]:
-        """The planned ones that fit; with fewer pairs than the first needs, that one, cut short."""
+        """The planned ones that fit; with fewer pairs than the first needs, one that decides nothing.
+
+        Half of the first one's chance is out of reach for them. With all of it nine pairs could decide, and
+        their control, which is asked both ways, could never object.
+        """
         return [look for look in LOOKS if look.pairs <= self.most_pairs] or [
-            replace(LOOKS[0], pairs=self.most_pairs)
+            Look(pairs=self.most_pairs, alpha=LOOKS[0].alpha / 2)
         ]
 
 

@@ -111,7 +111,7 @@ def _check_out(here: Tree, commit: str, root: Path, *, name: str, links: Sequenc
     folder = root / here.folder.relative_to(here.root)
     if not folder.is_dir():
         raise UsageError(f"{name} has no folder {here.folder.relative_to(here.root)}")
-    linked = frozenset(_link(here, root, link) for link in links)
+    linked = frozenset(path for link in links for path in _link(here, root, link))
     return Tree(
         name=name,
         root=root,
@@ -142,8 +142,8 @@ def _forget_worktree(here: Tree, root: Path) -> None:
         _git(here.folder, "worktree", "remove", "--force", "--force", str(root))
 
 
-def _link(here: Tree, root: Path, link: str) -> Path:
-    """Link it into the other tree; what it is really."""
+def _link(here: Tree, root: Path, link: str) -> list[Path]:
+    """Link it into the other tree, or all of a folder that both have and git does not know; the real paths."""
     source = Path(os.path.normpath(here.folder / link))
     if not source.exists():
         raise UsageError(f"there is no {link!r} to link into the other revision's folder")
@@ -154,11 +154,31 @@ def _link(here: Tree, root: Path, link: str) -> Path:
         raise UsageError(
             f"{link!r} is a repository of its own, such as a submodule: both revisions would use the same"
         )
+    unknown = [source]
     if target.exists() or target.is_symlink():
+        unknown = _unknown_to_git(here, source) if target.is_dir() else []
+    linked: list[Path] = []
+    for path in unknown:
+        there = root / path.relative_to(here.root)
+        if there.exists() or there.is_symlink():
+            continue
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.symlink_to(path)
+        linked.append(path.resolve())
+    if not linked:
         raise UsageError(f"{link!r} is tracked by git: the other revision has its own")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.symlink_to(source)
-    return source.resolve()
+    return linked
+
+
+def _unknown_to_git(here: Tree, folder: Path) -> list[Path]:
+    """What of the folder is not tracked, ignored or not; a folder without anything tracked is one.
+
+    Bytecode is left out: each side has that of its own code.
+    """
+    inner = str(folder.relative_to(here.root))
+    listed = _git(here.root, "ls-files", "-z", "--others", "--directory", "--", inner)
+    paths = [here.root / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.name != "__pycache__" and not (path / ".git").exists()]
 
 
 def _git(folder: Path, *arguments: str) -> str:

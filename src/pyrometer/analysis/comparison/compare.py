@@ -231,23 +231,32 @@ class _Parts:
         return self._without_chance(replace(table, rows=tuple(rows)), part)
 
     def _without_chance(self, table: PartsTable, part: Part) -> PartsTable:
-        """The table, without verdicts on calls that hang on how long runs were, or when looked at."""
+        """The table, without verdicts on counts that hang on how long runs were, or when looked at."""
         runs = [run for side in self._sides for run in side]
         match part:
-            case Part.MODULES if lengths_mix_calls(runs):
-                return _with_changed_calls_open(table)
+            case Part.MODULES if lengths_differ(runs):
+                # What a first call allocates is shared out to few steps or many, however they are called.
+                return _with_changed_open(table, calls=lengths_mix_calls(runs), allocated=True)
             case Part.SCOPES if all(map(has_steps, runs)) and lengths_differ(runs):
-                return _with_changed_calls_open(table)
+                return _with_changed_open(table, calls=True, allocated=True)
             case Part.OPERATORS if len({operator_window(run) for run in runs} - {None}) > 1:
-                return _with_changed_calls_open(_with_all_there(table))
+                return _with_changed_open(_with_all_there(table), calls=True)
             case _:
                 return table
 
 
-def _with_changed_calls_open(table: PartsTable) -> PartsTable:
-    """The table without verdicts on calls that are not the same."""
+def _with_changed_open(table: PartsTable, *, calls: bool = False, allocated: bool = False) -> PartsTable:
+    """The table without verdicts on calls, and bytes, that are not the same."""
+
+    def left_open(change: Change | None, *, is_open: bool) -> Change | None:
+        return leave_changed_open(change, Doubt.VARIES) if change is not None and is_open else change
+
     rows = (
-        replace(row, calls=None if row.calls is None else leave_changed_open(row.calls, Doubt.VARIES))
+        replace(
+            row,
+            calls=left_open(row.calls, is_open=calls),
+            allocated=left_open(row.allocated, is_open=allocated),
+        )
         for row in table.rows
     )
     return replace(table, rows=tuple(rows))
