@@ -143,7 +143,7 @@ def _forget_worktree(here: Tree, root: Path) -> None:
 
 
 def _link(here: Tree, root: Path, link: str) -> list[Path]:
-    """Link it into the other tree, or all of a folder that both have and git does not know; the real paths."""
+    """Link it into the other tree, or all that git does not know of a folder both have; their real paths."""
     source = Path(os.path.normpath(here.folder / link))
     if not source.exists():
         raise UsageError(f"there is no {link!r} to link into the other revision's folder")
