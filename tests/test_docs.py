@@ -7,6 +7,7 @@ puts that file where the page's later commands find it; one that says ``python n
 shown. The page is worked through from top to bottom in an empty folder that holds a copy of examples/.
 """
 
+import fnmatch
 import os
 import re
 import shutil
@@ -169,6 +170,17 @@ def test_the_workflow_for_github_gates_with_options_that_exist() -> None:
     assert [option for option in options if not re.search(rf"(?<!\S){option}\b", shown)] == []
 
 
+def test_the_workflow_for_github_gates_against_what_was_merged_with_and_keeps_all_values() -> None:
+    workflow = (ROOT / "docs" / "ci" / "pyrometer-gate.yml").read_text(encoding="utf-8")
+    assert re.findall(r"--baseline (\S+)", workflow) == ['"HEAD^1"'] * 2
+    # The merge and its parents.
+    assert re.findall(r"fetch-depth: (\d+)", workflow) == ["2"]
+    kept = re.findall(r" -o (\S+)", workflow)
+    [path] = re.findall(r"^ +path: (\S+)$", workflow, re.MULTILINE)
+    assert len(set(kept)) == 2
+    assert all(fnmatch.fnmatch(name, path) for name in kept)
+
+
 @pytest.mark.parametrize(("code", "stops"), [(0, False), (1, True), (3, False), (4, True), (5, True)])
 def test_the_workflow_for_github_stops_for_what_is_slower_and_not_for_what_is_unsure(
     code: int, stops: bool, tmp_path: Path
@@ -179,7 +191,7 @@ def test_the_workflow_for_github_stops_for_what_is_slower_and_not_for_what_is_un
     steps = re.findall(r"run: >-\n((?: {10}.*\n)+)", workflow)
     assert len(steps) == 2
     for step in steps:
-        line = " ".join(step.replace("${{ github.base_ref }}", "main").split())
+        line = " ".join(step.split())
         # As the runner calls it.
         done = subprocess.run(
             ["/bin/bash", "-e", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False

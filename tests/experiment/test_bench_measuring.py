@@ -140,6 +140,48 @@ def test_a_failure_is_told_with_the_functions_own_words_and_ends_no_other(measur
     assert "it found nothing" in failed["bench_wrong"]
 
 
+OF_NUMPY = {
+    "bench_top.py": """
+        import numpy
+
+        DATA = numpy.random.rand(5)
+
+        @pyrometer.benchmark
+        def bench_top():
+            return DATA
+    """,
+    "bench_inside.py": """
+        def make():
+            import numpy
+
+            return numpy.random.rand(5)
+
+        @pyrometer.benchmark(setup=make)
+        def bench_setup(data):
+            return data
+
+        @pyrometer.benchmark
+        def bench_call():
+            import numpy
+
+            return numpy.random.rand(5)
+    """,
+}
+
+
+@pytest.mark.torch
+def test_numpy_draws_the_same_in_each_process_wherever_it_is_imported(tmp_path: Path) -> None:
+    for name, source in OF_NUMPY.items():
+        write_benchmarks(tmp_path, source, name=name)
+    runner = BenchmarkRunner(folder=tmp_path, processes=2, threads=1, chooser=random.Random(1))
+    checksums = {
+        one.benchmark.name: {process.note.checksum for process in one.processes}
+        for one in runner.measure(discover(tmp_path))
+    }
+    assert checksums.keys() == {"bench_top", "bench_setup", "bench_call"}
+    assert all(len(seen) == 1 and None not in seen for seen in checksums.values())
+
+
 def ticks(*durations_ns: int) -> Iterator[int]:
     """A clock that shows these durations between the first and second look, the third and fourth …"""
     now = 0

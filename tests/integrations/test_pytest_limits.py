@@ -131,6 +131,29 @@ def test_a_unittest_method_cannot_be_called_again(
         limits_of(pytester, marker, IN_A_TEST_CASE)
 
 
+def test_a_test_with_subtests_cannot_be_called_again(pytester: pytest.Pytester) -> None:
+    marker = "max_time(ratio=1.2, reference=reference)"
+    with pytest.raises(UsageError, match="those of each call would be reported; do without the fixture"):
+        limits_of(pytester, marker, "def test_it(subtests): ...")
+
+
+def test_of_each_kind_of_time_only_the_nearest_marker_is_read(pytester: pytest.Pytester) -> None:
+    item = pytester.getitem(
+        """
+        import pytest
+        def foreign(model): ...
+        pytestmark = [pytest.mark.max_time(ratio=1.2, reference=foreign), pytest.mark.max_time("1 parsec")]
+        @pytest.mark.max_time(ratio=1.5, reference=dict)
+        @pytest.mark.max_time("2 s")
+        def test_func(): ...
+        """
+    )
+    limits = read_limits(item)
+    assert limits.duration is not None
+    assert limits.ratio is not None
+    assert (limits.duration.most_ns, limits.ratio.most) == (2e9, 1.5)
+
+
 def test_the_nearest_marker_counts_and_both_kinds_of_time_may_stand_together(
     pytester: pytest.Pytester,
 ) -> None:

@@ -350,6 +350,115 @@ def test_what_cannot_be_called_again_is_told_apart(pytester: pytest.Pytester) ->
     )
 
 
+def test_whatever_a_repeated_call_raises_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_raises="""
+        import asyncio
+        import pytest
+
+        CALLS = []
+
+        async def cancelled():
+            raise asyncio.CancelledError("too late")
+
+        def reference(): ...
+
+        @pytest.mark.max_time(ratio=1.2, reference=cancelled)
+        def test_beside_one_that_is_cancelled(): ...
+
+        @pytest.mark.max_time(ratio=1.2, reference=reference)
+        def test_leaving():
+            CALLS.append(1)
+            if len(CALLS) > 1:
+                raise GeneratorExit
+        """
+    )
+    result = run(pytester, "-W", "error")
+    result.assert_outcomes(passed=1, failed=1, warnings=1)
+    result.stdout.fnmatch_lines_random(
+        [
+            "max_time: the reference raised CancelledError: *; it must be callable as often as the test is",
+            "*max_time cannot be told: the test, called again with the same fixtures, raised GeneratorExit*",
+        ]
+    )
+
+
+def test_an_interruption_of_a_repeated_call_ends_the_session(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def interrupted():
+            raise KeyboardInterrupt
+
+        @pytest.mark.max_time(ratio=1.2, reference=interrupted)
+        def test_it(): ...
+        """
+    )
+    assert run(pytester).ret == pytest.ExitCode.INTERRUPTED
+
+
+def test_repeated_calls_leave_no_trace_in_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        MADE_UP_TIMES
+        + """
+    def pytest_runtest_logreport(report):
+        if report.when == "call":
+            counts = report.caplog.count("told"), report.capstdout.count("printed")
+            with open("reported.txt", "a") as file:
+                print(report.nodeid, len(report.user_properties), *counts, file=file)
+    """
+    )
+    pytester.makepyfile(
+        test_noisy="""
+        import logging, sys, warnings
+        import pytest
+
+        apart = logging.getLogger("apart")
+        apart.propagate = False
+
+        def reference(): ...
+        reference.cost_ns = 1_000
+
+        @pytest.mark.max_time(ratio=1.2, reference=reference)
+        def test_noisy(record_property):
+            print("printed")
+            sys.stdout.buffer.flush()
+            assert sys.stdout.encoding and sys.stderr.fileno() >= 0
+            logging.error("told to the root")
+            apart.error("told apart")
+            warnings.warn("mind the step")
+            record_property("key", "value")
+
+        CALLS = []
+
+        @pytest.mark.max_time(ratio=1.2, reference=reference)
+        def test_looks_at_it(caplog, recwarn):
+            CALLS.append(1)
+            logging.error("seen")
+            warnings.warn("mind the gap")
+            assert len(caplog.records) == len(recwarn) == len(CALLS)
+
+        test_noisy.cost_ns = test_looks_at_it.cost_ns = 1_000
+
+        def test_afterwards():
+            logging.error("told afterwards")
+            apart.error("told afterwards")
+            assert logging.NullHandler not in map(type, [*apart.handlers, *logging.getLogger().handlers])
+        """
+    )
+    result = run(pytester, "-W", "always")
+    # The one of the test's own call.
+    result.assert_outcomes(passed=3, warnings=1)
+    result.stdout.fnmatch_lines(["*UserWarning: mind the step"])
+    # Properties, records and lines of each.
+    assert Path("reported.txt").read_text(encoding="utf-8").splitlines() == [
+        "test_noisy.py::test_noisy 1 2 1",
+        "test_noisy.py::test_looks_at_it 0 0 0",
+        "test_noisy.py::test_afterwards 0 2 0",
+    ]
+
+
 def test_an_absolute_time_only_warns(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -407,6 +516,57 @@ def test_asynchronous_tests_are_measured_like_others(pytester: pytest.Pytester) 
     result.stdout.fnmatch_lines(["max_memory: the test's call held 5,0*"])
 
 
+def test_what_is_timed_is_the_test_itself_and_not_what_another_plugin_runs_it_by(
+    pytester: pytest.Pytester,
+) -> None:
+    # As pytest-asyncio does it.
+    pytester.makeconftest(
+        """
+        import asyncio, functools, inspect
+        import pytest
+        from pyrometer.integrations import pytest_judging
+
+        class Coroutine(pytest.Function):
+            def runtest(self):
+                function = self.obj
+                assert inspect.iscoroutinefunction(function)
+
+                @functools.wraps(function)
+                def synchronous(**arguments):
+                    asyncio.run(function(**arguments))
+
+                self.obj = synchronous
+                super().runtest()
+
+        def pytest_pycollect_makeitem(collector, name, obj):
+            if name.startswith("test") and inspect.iscoroutinefunction(obj):
+                return Coroutine.from_parent(collector, name=name)
+
+        timing = pytest_judging.timing
+
+        def noting(function, arguments):
+            with open("timed.txt", "a") as file:
+                print(function.__name__, inspect.iscoroutinefunction(function), file=file)
+            return timing(function, arguments)
+
+        pytest_judging.timing = noting
+        """
+    )
+    pytester.makepyfile(
+        """
+        import pytest
+
+        async def reference(): ...
+
+        @pytest.mark.max_allocations(1_000_000, warmup=2)
+        @pytest.mark.max_time(ratio=1_000_000, reference=reference)
+        async def test_it(): ...
+        """
+    )
+    run(pytester, "-p", "no:anyio").assert_outcomes(passed=1)
+    assert Path("timed.txt").read_text(encoding="utf-8") == "test_it True\nreference True\n"
+
+
 # The fixture
 
 
@@ -440,6 +600,53 @@ def test_the_fixture_measures_inside_a_test_and_the_summary_tells(pytester: pyte
             "  * × the reference (*–*): *",
         ]
     )
+
+
+@NATIVE
+def test_the_fixture_measures_a_coroutine_function_while_it_is_awaited(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import asyncio
+        import pytest
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        async def load(size, *, more):
+            await asyncio.sleep(0)
+            block = bytearray(size + more)
+            await asyncio.sleep(0)
+            return len(block)
+
+        async def failing():
+            raise ValueError("its own")
+
+        @pytest.mark.anyio
+        async def test_awaited(pyrometer):
+            assert await pyrometer(load, 4_000_000, more=1_000_000) == 5_000_000
+            assert pyrometer.last.allocated_bytes >= 5_000_000
+            with pytest.raises(ValueError, match="its own"):
+                await pyrometer(failing)
+            assert [each.name for each in pyrometer.measurements] == ["load", "failing"]
+
+        @pytest.mark.anyio
+        async def test_at_once(pyrometer):
+            sizes = await asyncio.gather(*(pyrometer(load, size, more=0) for size in (1_000, 2_000)))
+            assert sizes == [1_000, 2_000]
+            assert len(pyrometer.measurements) == 2
+
+        @pytest.mark.anyio
+        async def test_compared_in_a_loop(pyrometer):
+            for pair in ((load, len), (len, load)):
+                with pytest.raises(RuntimeError, match="call it from a test that is not async"):
+                    pyrometer.compare(*pair, 1_000)
+            assert pyrometer.comparisons == []
+        """
+    )
+    # An error is what was never awaited, too.
+    run(pytester, "-W", "error").assert_outcomes(passed=3, warnings=0)
+    run(pytester, "-W", "error", "--pyrometer").assert_outcomes(passed=3, warnings=0)
 
 
 # --pyrometer

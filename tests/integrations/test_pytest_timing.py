@@ -69,7 +69,15 @@ def test_noise_around_the_limit_cannot_be_told_after_all_looks() -> None:
 
 @pytest.mark.parametrize(
     ("cost_ns", "verdict"),
-    [(1_100, Verdict.SLOWER), (900, Verdict.FASTER), (1_000, Verdict.NO_CHANGE)],
+    [
+        (1_100, Verdict.SLOWER),
+        (1_012, Verdict.SLOWER),
+        (1_008, Verdict.NO_CHANGE),  # sure, and not worth a word
+        (1_000, Verdict.NO_CHANGE),
+        (992, Verdict.NO_CHANGE),
+        (988, Verdict.FASTER),
+        (900, Verdict.FASTER),
+    ],
 )
 def test_without_a_limit_slower_faster_and_no_change_are_told_apart(cost_ns: int, verdict: Verdict) -> None:
     assert compared(taking(cost_ns), taking(1_000), either_way).verdict is verdict
@@ -148,6 +156,20 @@ def test_a_coroutine_function_is_awaited_in_one_loop() -> None:
         timed(1)
     assert len(loops) == 3
     assert len(set(map(id, loops))) == 1
+
+
+def test_the_current_loop_of_the_thread_stays() -> None:
+    async def work() -> None: ...
+
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        with timing(work, {}) as timed:
+            timed(1)
+        assert asyncio.get_event_loop() is loop
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 def test_a_comparison_reads_as_one_line() -> None:

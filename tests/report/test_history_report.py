@@ -69,7 +69,7 @@ def test_too_few_runs_cannot_tell() -> None:
 
 def test_no_change_is_said() -> None:
     text = render_program(*one_program(past_steps([10 * MS] * 12)))
-    assert "None that chance would not make as well, in 12 finished runs." in text
+    assert "None of 1 % or more that chance would not make as well, in 12 finished runs." in text
 
 
 def test_a_figure_that_was_never_measured_is_no_zero() -> None:

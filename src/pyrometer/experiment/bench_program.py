@@ -12,7 +12,8 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import PathFinder
 from itertools import repeat
@@ -25,6 +26,7 @@ from pyrometer._native import allocations as core
 from pyrometer.capture import pacing, torch_watch
 from pyrometer.capture.benchmarks import Case, Marked, marked_functions
 from pyrometer.capture.checksums import UncheckableError, checksum
+from pyrometer.capture.import_watch import when_imported
 from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.record.benchmarks import Benchmark, BenchmarkNote, CallMemory, Listing
 
@@ -32,7 +34,8 @@ STEP_NS = 4_000_000
 """A step has so many calls that it takes at least this."""
 MOST_CALLS = 1 << 24
 RANDOM_SEED = 0
-"""Of the generators of random numbers, before the arguments are made: they are to be the same each time."""
+"""Of the generators of random numbers, before the file is imported, and before the arguments are made:
+both are to be the same each time."""
 
 Call = Callable[[], Any]
 
@@ -118,8 +121,8 @@ def import_file(file: Path) -> str:
         raise UsageError(f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    random.seed(RANDOM_SEED)
-    spec.loader.exec_module(module)
+    with _seeded_generators():
+        spec.loader.exec_module(module)
     return name
 
 
@@ -165,12 +168,12 @@ def _prepare(case: Case) -> tuple[Call, BenchmarkNote]:
     marked = case.marked
     # A setup may leave what it makes of them elsewhere than in the arguments.
     parameters = [_checksum_or_why(marked.parameters[name][label])[0] for name, label in case.labels.items()]
-    _seed_generators()
-    given, named = case.make_arguments()
-    call = partial(marked.function, *given, **named) if given or named else marked.function
-    arguments = [*given, *(named[name] for name in sorted(named))]
-    before, reasons = _checksums(arguments)
-    returned = call()
+    with _seeded_generators():
+        given, named = case.make_arguments()
+        call = partial(marked.function, *given, **named) if given or named else marked.function
+        arguments = [*given, *(named[name] for name in sorted(named))]
+        before, reasons = _checksums(arguments)
+        returned = call()
     told, why_unchecked = _check(marked, returned)
     after, _ = _checksums(arguments)
     note = BenchmarkNote(
@@ -193,13 +196,21 @@ def _check(marked: Marked, returned: object) -> tuple[str | None, str | None]:
     return _checksum_or_why(checked)
 
 
-def _seed_generators() -> None:
+@contextmanager
+def _seeded_generators() -> Iterator[None]:
+    """The generators begin with the seed, numpy's also if it is imported only now: it begins by chance.
+
+    torch begins with a seed of its own, the same each time.
+    """
     random.seed(RANDOM_SEED)
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None:
-        numpy.random.seed(RANDOM_SEED)
+    torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(RANDOM_SEED)
+    wait_no_longer = when_imported("numpy", lambda numpy: numpy.random.seed(RANDOM_SEED))
+    try:
+        yield
+    finally:
+        wait_no_longer()
 
 
 def _checksums(values: Iterable[object]) -> tuple[list[str | None], list[str | None]]:

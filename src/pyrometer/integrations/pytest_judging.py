@@ -1,9 +1,13 @@
 """Whether a test that has passed keeps its limits."""
 
+import logging
+import os
 import random
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from io import TextIOBase
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +34,18 @@ _MOST_LINES = 3
 
 
 def judge(
-    item: pytest.Item, limits: Limits, figures: Figures, meter: Meter, recording: "SessionRecording | None"
+    item: pytest.Item,
+    limits: Limits,
+    figures: Figures,
+    meter: Meter,
+    recording: "SessionRecording | None",
+    *,
+    function: Callable[..., Any] | None,
 ) -> None:
-    """Fail the test by what it has broken; what only is worth saying, or cannot be told, is a warning."""
+    """Fail the test by what it has broken; what only is worth saying, or cannot be told, is a warning.
+
+    ``function`` is the test's own, as it was before the call.
+    """
     broken: list[str] = []
     with ours(item, "looking at limits"):
         if limits.allocations is not None:
@@ -46,9 +59,9 @@ def judge(
                 f"more than {format_duration(limits.duration.most_ns)}; a time depends on the machine and "
                 "its load, so this fails nothing: max_time(ratio=…, reference=…) can",
             )
-    if limits.ratio is not None and isinstance(item, pytest.Function):
+    if limits.ratio is not None and isinstance(item, pytest.Function) and function is not None:
         with ours(item, "measuring beside the reference"):
-            broken += _judge_ratio(item, limits.ratio, recording)
+            broken += _judge_ratio(item, function, limits.ratio, recording)
     if broken:
         pytest.fail("\n".join(broken), pytrace=False)
 
@@ -97,7 +110,12 @@ def _largest_lines(item: pytest.Item, meter: Meter) -> list[str]:
     ]
 
 
-def _judge_ratio(item: pytest.Function, limit: RatioLimit, recording: "SessionRecording | None") -> list[str]:
+def _judge_ratio(
+    item: pytest.Function,
+    function: Callable[..., Any],
+    limit: RatioLimit,
+    recording: "SessionRecording | None",
+) -> list[str]:
     # As pytest itself calls the test: there is no public list of its own parameters.
     names = item._fixtureinfo.argnames  # noqa: SLF001
     reference = _Told("the reference")
@@ -107,12 +125,12 @@ def _judge_ratio(item: pytest.Function, limit: RatioLimit, recording: "SessionRe
             if recording is not None:
                 until_timed.enter_context(recording.resting())
             _keep_quiet(item, until_timed)
-            timed = until_timed.enter_context(timing(item.obj, {name: item.funcargs[name] for name in names}))
+            timed = until_timed.enter_context(timing(function, {name: item.funcargs[name] for name in names}))
             reference_timed = until_timed.enter_context(
                 timing(limit.reference, {name: item.funcargs[name] for name in limit.fixtures})
             )
             until_timed.enter_context(without_collections())
-            until_timed.enter_context(_fixture_unchanged(item))
+            until_timed.enter_context(_told_once(item))
             comparison = compare(
                 test.of(timed),
                 reference.of(reference_timed),
@@ -164,37 +182,66 @@ class _Told:
         def told(calls: int) -> int:
             try:
                 return timed(calls)
-            except pytest.exit.Exception:
+            except (KeyboardInterrupt, pytest.exit.Exception):
                 raise
-            except (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception) as error:
+            except BaseException as error:  # such as SystemExit, CancelledError, or pytest's own
                 raise _RaisedError(self, error) from error
 
         return told
 
 
-class _Nowhere(TextIOBase):
-    """Takes what a test prints the thousandth time."""
-
-    def write(self, text: str, /) -> int:
-        return len(text)
-
-
 def _keep_quiet(item: pytest.Function, until_timed: ExitStack) -> None:
-    """What is printed meanwhile is dropped, unless the test looks at what it prints."""
+    """What is printed, logged and warned of meanwhile is dropped, unless the test looks at it."""
     if not any(name.startswith("cap") for name in item.fixturenames):
-        until_timed.enter_context(redirect_stdout(_Nowhere()))
-        until_timed.enter_context(redirect_stderr(_Nowhere()))
+        # A real file: a test may ask for its number, its buffer or its encoding.
+        nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - closed with the others
+        until_timed.enter_context(nowhere)
+        until_timed.enter_context(redirect_stdout(nowhere))
+        until_timed.enter_context(redirect_stderr(nowhere))
+        until_timed.enter_context(_without_pytests_logs())
+    if not any(name.startswith("recwarn") for name in item.fixturenames):
+        until_timed.enter_context(warnings.catch_warnings())
+        warnings.showwarning = _drop
+
+
+def _drop(*_: object, **__: object) -> None:
+    """Takes a warning that pytest would keep, the thousandth time."""
 
 
 @contextmanager
-def _fixture_unchanged(item: pytest.Item) -> Iterator[None]:
-    """What the test measures by the fixture is told once, of the call that was the test's."""
-    fixture = item.stash.get(FIXTURE, None)
-    if fixture is None:
-        yield
-        return
-    measured, compared = len(fixture.measurements), len(fixture.comparisons)
+def _without_pytests_logs() -> Iterator[None]:
+    """Loggers do without pytest's handlers, which keep all records, and have them again afterwards."""
+    root = logging.getLogger()
+    # pytest also listens to those that do not pass their records on to the root.
+    loggers = [root, *(one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger))]
+    taken = [
+        (logger, handler)
+        for logger in loggers
+        for handler in logger.handlers
+        if type(handler).__module__.startswith("_pytest.")
+    ]
+    # Where nobody takes a record, Python prints it.
+    stand_in = logging.NullHandler()
+    for logger, handler in taken:
+        logger.removeHandler(handler)
+        logger.addHandler(stand_in)
     try:
         yield
     finally:
-        del fixture.measurements[measured:], fixture.comparisons[compared:]
+        for logger, handler in taken:
+            logger.removeHandler(stand_in)
+            logger.addHandler(handler)
+
+
+@contextmanager
+def _told_once(item: pytest.Item) -> Iterator[None]:
+    """What the test measures by the fixture, and its properties, are told of the call that was the test's."""
+    fixture = item.stash.get(FIXTURE, None)
+    kept: list[list[Any]] = [item.user_properties]
+    kept += [] if fixture is None else [fixture.measurements, fixture.comparisons]
+    lengths = [len(one) for one in kept]
+    try:
+        yield
+    finally:
+        for one, length in zip(kept, lengths, strict=True):
+            del one[length:]

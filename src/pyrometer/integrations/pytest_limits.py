@@ -74,10 +74,13 @@ class Limits:
 
 def read_limits(item: pytest.Item) -> Limits:
     """What the test's markers say; a ``UsageError`` says which of them cannot be used, and why."""
-    times = [_time_limit(mark, item) for mark in item.iter_markers("max_time")]
+    marks = [*item.iter_markers("max_time")]
+    # The nearest come first.
+    duration = next((mark for mark in marks if not _has_reference(mark)), None)
+    ratio = next((mark for mark in marks if _has_reference(mark)), None)
     return Limits(
-        duration=next((limit for limit in times if isinstance(limit, DurationLimit)), None),
-        ratio=next((limit for limit in times if isinstance(limit, RatioLimit)), None),
+        duration=None if duration is None else _duration_limit(duration),
+        ratio=None if ratio is None else _ratio_limit(ratio, item),
         memory=_count_limit(item, "max_memory", _bytes_of, _MEMORY_FORMS),
         allocations=_count_limit(item, "max_allocations", _number_of, _ALLOCATIONS_FORMS),
     )
@@ -94,19 +97,22 @@ def can_be_called_again(item: pytest.Item) -> bool:
 # max_time
 
 
-def _time_limit(mark: pytest.Mark, item: pytest.Item) -> DurationLimit | RatioLimit:
+def _has_reference(mark: pytest.Mark) -> bool:
+    """Which of the two kinds it is."""
+    return any(mark.kwargs.get(name) is not None for name in ("ratio", "reference"))
+
+
+def _time_arguments(mark: pytest.Mark) -> Any:
     def accepted(
         limit: object = None, *, seconds: object = None, ratio: object = None, reference: object = None
     ) -> tuple[object, object, object, object]:
         return limit, seconds, ratio, reference
 
-    limit, seconds, ratio, reference = _arguments(mark, accepted, _TIME_FORMS)
-    if ratio is not None or reference is not None:
-        if limit is not None or seconds is not None:
-            raise UsageError(
-                f"max_time: an absolute limit and a reference are two markers, each by itself: {_TIME_FORMS}"
-            )
-        return _ratio_limit(ratio, reference, item)
+    return _arguments(mark, accepted, _TIME_FORMS)
+
+
+def _duration_limit(mark: pytest.Mark) -> DurationLimit:
+    limit, seconds, _, _ = _time_arguments(mark)
     if (limit is None) == (seconds is None):
         raise UsageError(f"max_time: it needs one limit; write {_TIME_FORMS}")
     if seconds is None:
@@ -118,7 +124,12 @@ def _time_limit(mark: pytest.Mark, item: pytest.Item) -> DurationLimit | RatioLi
     return DurationLimit(most_ns=seconds * 1e9)
 
 
-def _ratio_limit(ratio: Any, reference: Any, item: pytest.Item) -> RatioLimit:
+def _ratio_limit(mark: pytest.Mark, item: pytest.Item) -> RatioLimit:
+    limit, seconds, ratio, reference = _time_arguments(mark)
+    if limit is not None or seconds is not None:
+        raise UsageError(
+            f"max_time: an absolute limit and a reference are two markers, each by itself: {_TIME_FORMS}"
+        )
     if not _is_number(ratio) or ratio <= 0:
         raise UsageError(
             f"max_time: ratio is {ratio!r}, but must be a number above 0: how many times as long as the "
@@ -135,6 +146,12 @@ def _ratio_limit(ratio: Any, reference: Any, item: pytest.Item) -> RatioLimit:
             "make it a test function, or give an absolute limit: max_time('50 ms')"
         )
     fixtures = getattr(item, "fixturenames", ())
+    if "subtests" in fixtures:
+        raise UsageError(
+            "max_time: a test with subtests cannot be called again and again beside a reference, since those "
+            "of each call would be reported; do without the fixture, or give an absolute limit: "
+            "max_time('50 ms')"
+        )
     return RatioLimit(most=float(ratio), reference=reference, fixtures=_fixtures_taken(reference, fixtures))
 
 

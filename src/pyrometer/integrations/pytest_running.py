@@ -133,8 +133,12 @@ class Measuring:
         limits = item.stash.get(LIMITS, None)
         if limits is None and self._recording is None:
             return (yield)
+        # Others may put something else there for a call, as pytest-asyncio puts what runs it in its loop.
+        function = item.obj if isinstance(item, pytest.Function) else None
         for _ in range(0 if limits is None else limits.warmup):
             item.runtest()
+            if isinstance(item, pytest.Function):
+                item.obj = function
         call = _Call(item, self._recording)
         with ours(item, "measuring"):
             call.begin(collects=limits is not None and limits.memory is not None)
@@ -145,7 +149,7 @@ class Measuring:
                 call.end()
         # A unittest method's failure is not raised but kept here.
         if limits is not None and call.figures is not None and not getattr(item, "_excinfo", None):
-            judge(item, limits, call.figures, call.meter, self._recording)
+            judge(item, limits, call.figures, call.meter, self._recording, function=function)
         return result
 
     @pytest.hookimpl(wrapper=True)

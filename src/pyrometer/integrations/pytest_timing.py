@@ -18,7 +18,7 @@ from enum import Enum
 from itertools import repeat
 from typing import Any
 
-from pyrometer.analysis.gate import MARGIN
+from pyrometer.analysis.gate import LEAST_EFFECT, MARGIN
 from pyrometer.stats.pooled import pooled_median, two_level_interval
 from pyrometer.stats.sign_flip import above, below, sign_flip_p_value
 
@@ -93,10 +93,11 @@ def against_limit(ratio: float) -> Judge:
 
 
 def either_way(blocks: Blocks, error_rate: float) -> Verdict:
-    """Whether it is established to be slower, faster, or the same to 3 %."""
-    if sign_flip_p_value(blocks) <= error_rate / 2:
+    """Whether it is established to be slower or faster, and by 1 % or more, or to be the same to 3 %."""
+    change = math.expm1(pooled_median(blocks))
+    if change >= LEAST_EFFECT and sign_flip_p_value(blocks) <= error_rate / 2:
         return Verdict.SLOWER
-    if sign_flip_p_value(below(blocks, 0)) <= error_rate / 2:
+    if change <= -LEAST_EFFECT and sign_flip_p_value(below(blocks, 0)) <= error_rate / 2:
         return Verdict.FASTER
     same = (below(blocks, _SAME_WITHIN), above(blocks, -_SAME_WITHIN))
     if all(sign_flip_p_value(values) <= error_rate for values in same):
@@ -155,7 +156,8 @@ def timing(
 
         yield timed
         return
-    with asyncio.Runner() as runner:
+    # Given its loops, the runner leaves alone the one that the thread has as its current.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
 
         async def awaited(calls: int) -> int:
             began_ns = clock_ns()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pyrometer.analysis.history import (
+    LEAST_CHANGE,
     Change,
     Metric,
     PastRun,
@@ -266,7 +267,9 @@ def _change_blocks(
         least = format_count(2 * LEAST_SEGMENT, "finished run")
         yield Lines(lines=(f"Cannot tell: it takes {least} with the figure, and there are {known}.",))
     else:
-        yield Lines(lines=(f"None that chance would not make as well, in {known} finished runs.",))
+        least = f"{100 * LEAST_CHANGE:.0f} %"
+        told = f"None of {least} or more that chance would not make as well, in {known} finished runs."
+        yield Lines(lines=(told,))
 
 
 def _told(change: Change, metric: Metric) -> str:
