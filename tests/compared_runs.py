@@ -39,6 +39,7 @@ class Net:
     optimizer_us: int = 1_400
     other_us: int = 100
     first_calls: int = 1
+    samples: int = 32
     second_name: str = "net.second"
     first_kb: int = 300
     peak_mb: int = 520
@@ -65,7 +66,7 @@ def net_run(net: Net | None = None) -> Run:
         "training",
         "Adam",
         [step] * net.steps,
-        samples=32,
+        samples=net.samples,
         phase_bytes={"forward": (net.first_kb + 100) * KB, "backward": 600 * KB},
     )
     torch = TorchRun(

@@ -115,6 +115,31 @@ def test_more_calls_in_every_step_are_more_whatever_the_number_of_steps() -> Non
     assert calls["net.first"].verdict is Verdict.MORE
 
 
+def test_a_smaller_batch_is_no_faster_program() -> None:
+    """A step takes three quarters, for half as many samples."""
+    before = many_runs(Net(), spread_us=0)
+    after = many_runs(Net(backward_us=1_000, samples=16), at_second=30, spread_us=0)
+    comparison = compare(before, after)
+    assert metric(comparison, Metric.STEP).verdict is Verdict.FASTER
+    leading = comparison.leading
+    assert leading is not None
+    assert (leading.metric, leading.change.verdict) == (Metric.SAMPLES_PER_SECOND, Verdict.SLOWER)
+    samples = metric(comparison, Metric.SAMPLES)
+    assert (samples.before, samples.after, samples.verdict) == (32, 16, Verdict.FEWER)
+
+
+def test_allocations_are_not_judged_by_how_many_steps_there_were() -> None:
+    long, short = net_run(Net(steps=40)), net_run(Net(steps=20))
+    assert short.torch is not None
+    [group] = short.torch.groups
+    assert group.phase_allocations is not None
+    once = replace(group, phase_allocations=tuple(count + 300 for count in group.phase_allocations))
+    short = replace(short, torch=replace(short.torch, groups=(once,)))
+    changed = metric(compare(short, long), Metric.TENSOR_ALLOCATIONS)
+    assert (changed.verdict, changed.doubt) == (Verdict.CANNOT_TELL, Doubt.VARIES)
+    assert metric(compare(net_run(), short), Metric.TENSOR_ALLOCATIONS).verdict is Verdict.MORE
+
+
 @pytest.mark.parametrize(("steps", "verdict"), [(20, Verdict.MORE), (40, Verdict.CANNOT_TELL)])
 def test_bytes_of_modules_are_judged_where_runs_have_as_many_steps(steps: int, verdict: Verdict) -> None:
     """Else they may be those of a first call, shared out to few steps or many."""

@@ -125,3 +125,16 @@ def test_figures_that_are_somebodys_own_are_not_written_over(project: Path) -> N
     assert done.returncode == 2
     assert "trained" not in done.stdout
     assert (project / "benchmarks" / "module_inventory.json").read_text() == '{"mine": 1}'
+
+
+def test_a_run_that_may_be_of_another_program_is_kept_by_itself(project: Path) -> None:
+    for name in ("first", "second"):
+        write_tree(project / name, {"train.py": "print('ran')\n"})
+    for name, code in (("first", 0), ("second", 2)):
+        command = [sys.executable, "-m", "pyrometer", "baseline", "init", "../net", "--", "train.py"]
+        done = subprocess.run(command, cwd=project / name, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.returncode) == ("ran\n", code), done.stderr
+    [kept] = (project / "second").glob("pyrometer-runs/*/run.json")
+    said = " ".join(done.stderr.split())
+    assert "which may be two programs" in said
+    assert f"The run is kept in {kept}" in said

@@ -174,9 +174,43 @@ def test_of_a_folder_that_git_knows_in_part_the_rest_is_linked(project: Project)
     linked = project.compare("--rev", "main", "--pairs", "1", "--link", "data", "w.py")
     assert linked.returncode == 0, linked.stderr
     project.check_that_nothing_is_left()
+    twice = ("--link", "data/many", "--link", "data", "--link", "data/deep/few")
+    again = project.compare("--rev", "main", "--pairs", "1", *twice, "w.py")
+    assert again.returncode == 0, again.stderr
     tracked = project.compare("--rev", "main", "--pairs", "1", "--link", "data/own", "w.py")
     assert (tracked.returncode, "'data/own' is tracked by git" in tracked.stderr) == (2, True)
     project.check_that_nothing_is_left()
+
+
+def test_a_folder_that_only_the_other_revision_tracks_is_linked_into_it(project: Project) -> None:
+    project.write("w.py", "print(open('data/many').read())\n")
+    project.write("data/.gitkeep", "")
+    project.commit()
+    git(project.folder, "rm", "--quiet", "--cached", "data/.gitkeep")
+    git(project.folder, "commit", "--quiet", "--message", "no data")
+    project.write("data/many", "7")
+    linked = project.compare("--rev", "HEAD~1", "--pairs", "1", "--link", "data", "w.py")
+    assert linked.returncode == 0, linked.stderr
+    project.check_that_nothing_is_left()
+
+
+def test_an_interpreter_in_which_the_profiler_cannot_start_is_told_first(project: Project) -> None:
+    project.write("w.py", "raise SystemExit('it ran')\n")
+    project.write("bin/python3", "#!/bin/sh\necho 'no module msgspec' >&2\nexit 1\n")
+    (project.folder / "bin/python3").chmod(0o755)
+    done = project.compare("--measure", "--pairs", "1", "w.py", "bin/python3 w.py")
+    assert done.returncode == 2
+    assert "in which Pyrometer cannot start (no module msgspec); install it there" in done.stderr
+    assert "it ran" not in done.stderr
+
+
+def test_times_of_two_recorders_are_not_compared(project: Project) -> None:
+    project.write("w.py", "print(1)\n")
+    commands = ("w.py", "PYROMETER_NATIVE=0 w.py")
+    refused = project.compare("--measure", "--pairs", "1", *commands)
+    assert (refused.returncode, "recorder" in refused.stderr) == (4, True)
+    allowed = project.compare("--measure", "--pairs", "1", "--allow", "recorder", *commands)
+    assert (allowed.returncode, "recorder" in allowed.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,14 @@ def test_more_memory_fails_and_the_same_passes(project: Path) -> None:
     assert allowed.returncode == 0, allowed.stderr
 
 
+def test_an_earlier_result_is_never_taken_for_that_of_a_gate_without_one(project: Path) -> None:
+    (project / "gate.json").write_text('{"format": "pyrometer-gate", "verdict": "PASS"}')
+    done = gate(project, "--baseline", "nowhere", "-o", "gate.json", "--", "program.py")
+    assert done.returncode == 2, done.stderr
+    content = json.loads((project / "gate.json").read_text())
+    assert (content["verdict"], content["problem"]) == (None, "it did not come to its end")
+
+
 def test_too_few_pairs_are_inconclusive_and_never_pass(project: Path) -> None:
     told = gate(project, "--baseline", "main", "--pairs", "2", "--", "program.py")
     assert told.returncode == 3, told.stderr

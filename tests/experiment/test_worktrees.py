@@ -307,7 +307,9 @@ class TestForeignModules:
         imported = {"requests": str(other / ".venv" / "lib" / "requests" / "__init__.py")}
         assert self.find(imported, tmp_path / "own", other) == []
 
-    def test_the_files_of_a_tree_are_without_environments(self, tmp_path: Path) -> None:
+    def test_the_files_of_a_tree_are_without_environments_and_other_repositories(
+        self, tmp_path: Path
+    ) -> None:
         for name in (
             "train.py",
             "src/model/core.py",
@@ -316,6 +318,10 @@ class TestForeignModules:
             "env/pyvenv.cfg",
             "conda/lib/z.py",
             "conda/conda-meta/history",
+            "clones/flash/.git/HEAD",
+            "clones/flash/src/flash/__init__.py",
+            "libs/submodule/.git",
+            "libs/submodule/x.py",
             "src/notes.txt",
         ):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

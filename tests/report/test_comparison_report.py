@@ -14,6 +14,7 @@ from pyrometer.analysis.measured import build_measured
 from pyrometer.record.run import Run
 from pyrometer.record.trials import ProcessTurns
 from pyrometer.report import comparison_words as words
+from pyrometer.report.comparison_html import render_comparison_html
 from pyrometer.report.comparison_markdown import render_comparison_markdown
 from pyrometer.report.comparison_terminal import render_comparison_terminal
 from tests.compared_runs import COMPARABLE, Net, compare, difference, many_runs, net_run
@@ -132,6 +133,8 @@ def measured(calls: int) -> ProcessTurns:
 def test_phases_of_a_measured_comparison_are_not_called_modules() -> None:
     pairs = pairs_of(10, lambda _: measured(2), baseline=lambda _: measured(1))
     comparison = build_measured(trials_of(pairs), LOOKS[0], COMPARABLE)
+    # Stacks are not looked at while programs take turns.
+    assert "Flame graph" not in render_comparison_html(comparison)
     text = render_comparison_markdown(comparison)
     assert "phase forward: called 2 × as often (1 → 2 a step)" in text
     assert "<details><summary>Phases and modules</summary>" in text

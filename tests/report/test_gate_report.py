@@ -17,6 +17,7 @@ from pyrometer.analysis.gate import (
     LOOKS,
     Judgement,
     Reason,
+    Verdict,
     judge,
     judge_counts,
     judge_suite,
@@ -263,10 +264,27 @@ def test_a_void_gate_names_no_place_as_slower() -> None:
 def test_so_few_pairs_that_nothing_can_be_told_have_no_interval_and_say_how_many_it_takes() -> None:
     few = judged_lane(pairs_of(8, noisy(1.3)))
     assert few.judgement.p_slower == 1 / 256
-    assert "it takes 9 or more" in render_gate_terminal([few])
-    enough = judged_lane(pairs_of(9, noisy(1.3)))
+    assert "it takes 10 or more" in render_gate_terminal([few])
+    enough = judged_lane(pairs_of(10, noisy(1.3)))
     assert render_gate_terminal([enough]).startswith("FAIL")
     assert " to " not in render_gate_terminal([judged_lane(pairs_of(7, noisy(1.3)))]).partition("How")[0]
+
+
+def test_of_many_benchmarks_it_is_said_which_look_could_tell_a_fail() -> None:
+    lane = judged_lane(pairs_of(10, noisy(1.02)))
+    # Of three, each against a third of 1 in 500: ten pairs that agree are 1 in 1024, and one more is no look.
+    third = replace(
+        lane.judgement,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Reason.UNDECIDED,
+        pairs=10,
+        fail_alpha=LOOKS[0].alpha / 3,
+    )
+    text = " ".join(render_gate_terminal([replace(lane, judgement=third)]).split())
+    assert (
+        "of so many benchmarks together so few pairs can tell no FAIL, whatever they show; it takes 20."
+        in text
+    )
 
 
 def test_times_of_both_sides_and_their_change_agree() -> None:

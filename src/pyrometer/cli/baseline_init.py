@@ -1,5 +1,6 @@
 """``pyrometer baseline init``: everything a first baseline of a project is made of, by one command."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from pyrometer.analysis.saved_baseline import save_runs
 from pyrometer.cli.map import check_ours, read_results, write_file
 from pyrometer.cli.measuring import check_writable
 from pyrometer.codemap.mapping import find_root
-from pyrometer.errors import UsageError
+from pyrometer.errors import PyrometerError, UsageError
 from pyrometer.experiment.errors import PROGRAM_FAILED
 from pyrometer.experiment.sides import command_in
 from pyrometer.record.run import Run
@@ -30,7 +31,7 @@ from pyrometer.report.codemap_documents import (
 )
 from pyrometer.store.baseline_files import BASELINES_FOLDER_NAME, baseline_path, read_baseline, write_baseline
 from pyrometer.store.projects import project_folder
-from pyrometer.store.run_files import read_run
+from pyrometer.store.run_files import default_run_path, read_run, write_run
 
 NAME = "baseline"
 REPORT = "profiling_report.md"
@@ -42,7 +43,8 @@ _PAGES = (REPORT, f"{INVENTORY}.md", f"{DEPENDENCIES}.md", f"{SYSTEM_MAP}.md", f
 def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Path) -> list[Path]:
     """Map the package, profile the program, and write all documents; the files there are now.
 
-    Whatever can be wrong is said before the program runs, and nothing is written before all is made.
+    Nothing is written before all is made. What can be known to be wrong is said before the program runs;
+    where its run can be no part of the baseline afterwards, it is kept by itself.
     """
     root = find_root(package, folder)
     figures = project_folder(folder) / BASELINES_FOLDER_NAME
@@ -50,17 +52,27 @@ def init_baseline(package: str, words: Sequence[str], *, folder: Path, pages: Pa
     known = read_baseline(baseline_path(NAME, folder=folder))
     results = read_results(root)
     run = _profiled(words, folder)
-    documents = map_documents(MapReport(results=results, heat=find_heat(results, run)))
-    now = datetime.now().astimezone().isoformat(timespec="seconds")
-    project = str(project_folder(folder))
-    baseline = render_baseline(save_runs(known, [run], name=NAME, saved_at=now, project=project))
-    report = _report(run)
+    now = datetime.now().astimezone()
     path = baseline_path(NAME, folder=folder)
-    write_baseline(baseline, path)
-    texts = {figures / name: documents[name] for name in _FIGURES}
-    texts |= {pages / name: documents.get(name, report) for name in _PAGES}
-    for file, text in texts.items():
-        write_file(file, text)
+    try:
+        documents = map_documents(MapReport(results=results, heat=find_heat(results, run)))
+        saved = save_runs(
+            known,
+            [run],
+            name=NAME,
+            saved_at=now.isoformat(timespec="seconds"),
+            project=str(project_folder(folder)),
+        )
+        report = _report(run)
+        write_baseline(render_baseline(saved), path)
+        texts = {figures / name: documents[name] for name in _FIGURES}
+        texts |= {pages / name: documents.get(name, report) for name in _PAGES}
+        for file, text in texts.items():
+            write_file(file, text)
+    except PyrometerError as error:
+        kept = default_run_path(folder, run.program.name, now, os.getpid())
+        write_run(run, kept)
+        raise UsageError(f"{error}. The run is kept in {kept}") from error
     return [path, *texts]
 
 

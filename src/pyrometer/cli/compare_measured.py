@@ -6,6 +6,7 @@ import re
 import secrets
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from pyrometer.cli.measuring import (
     tell_of_file_systems,
 )
 from pyrometer.errors import UsageError
-from pyrometer.experiment.experiment import Conditions, Contender, Experiment
+from pyrometer.experiment.experiment import TIMED_OTHERWISE, Conditions, Contender, Experiment
 from pyrometer.experiment.gating import Rule
 from pyrometer.experiment.paced_process import THREAD_VARIABLES, Side
 from pyrometer.experiment.pairs import BASELINE, CANDIDATE
@@ -122,7 +123,9 @@ def _comparability(
         allowed=conditions.allowed,
         sides=("A", "B"),
     )
-    told = [one for one in found.differences if one.weight is not Weight.TREND_ONLY]
+    told = [
+        one for one in found.differences if one.weight is not Weight.TREND_ONLY or one.name in TIMED_OTHERWISE
+    ]
     before, after = (
         shlex.join(f"{name}={value}" for name, value in sorted(one.side.variables.items())) or "none set"
         for one in sides
@@ -154,7 +157,7 @@ def _contender(text: str, name: str, folder: Path) -> Contender:
     if named:
         # Libraries differ in which of them they follow: torch does not follow OMP's where MKL's is set.
         variables = dict.fromkeys(THREAD_VARIABLES, variables[named[0]]) | variables
-    interpreter = _interpreter(words, name)
+    interpreter = _interpreter(words, name, variables)
     problem = _problem_of(words, folder)
     if problem is not None:
         raise UsageError(
@@ -189,7 +192,7 @@ def _problem_of(words: Sequence[str], folder: Path) -> str | None:
     return None if (folder / first).is_file() else f"there is no script {first!r}"
 
 
-def _interpreter(words: list[str], name: str) -> str:
+def _interpreter(words: list[str], name: str, variables: Mapping[str, str]) -> str:
     """Take the interpreter off the words, if they begin with one: our own, unless they name another."""
     if not words or not _PYTHON.fullmatch(Path(words[0]).name):
         return sys.executable
@@ -199,4 +202,31 @@ def _interpreter(words: list[str], name: str) -> str:
     found = first if os.sep in first else shutil.which(first)
     if found is None:
         raise UsageError(f"{name} is run by {first!r}, which is not on the PATH; name its path, or another")
+    _check_interpreter(str(Path(found).absolute()), name, variables)
     return found
+
+
+def _check_interpreter(interpreter: str, name: str, variables: Mapping[str, str]) -> None:
+    """Raise where the profiler cannot start there: the program would run to its end, unseen."""
+    # Last on the path, as when the program is started: the interpreter's own comes first.
+    root = Path(__file__).parents[2]
+    probe = f"import sys; sys.path.append({str(root)!r}); import pyrometer.session"
+    try:
+        tried = subprocess.run(
+            [interpreter, "-c", probe],
+            cwd=os.sep,  # which -c has python look for modules in
+            env={**os.environ, **variables},
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{name} is run by {interpreter!r}, which cannot be started: {error.strerror}"
+        ) from None
+    if tried.returncode:
+        said = tried.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(
+            f"{name} is run by {interpreter!r}, in which Pyrometer cannot start "
+            f"({said[-1] if said else f'exit code {tried.returncode}'}); install it there: "
+            f"{interpreter} -m pip install pyrometer"
+        )

@@ -170,6 +170,7 @@ def gate(
     line = ProgressLine()
     lanes: list[GatedLane] = []
     results = Results(lanes=lanes, seed=conditions.seed, summary=summary, output=output)
+    results.keep_unfinished()
     try:
         with _own_errors_apart():
             # One by one: those before a problem stay.
@@ -328,8 +329,14 @@ class Results:
         """All was judged."""
         self._write(render_gate_json(self.lanes, seed=self.seed), render_gate_markdown(self.lanes))
 
+    def keep_unfinished(self) -> None:
+        """Leave no earlier result where somebody looks for this one's, however this one may end."""
+        if self.output is not None:
+            unfinished = "it did not come to its end"
+            _write(Path(self.output), render_problem_json(None, unfinished, seed=self.seed), mode="w")
+
     def keep_problem(self, error: RefusedError | ProgramFailedError) -> None:
-        """Leave no earlier result where somebody looks for this one's, and what was judged before."""
+        """Why there is no result, and what was judged before."""
         is_refused = isinstance(error, RefusedError)
         title = "REFUSED" if is_refused else "the program failed"
         first, *said = str(error).splitlines()

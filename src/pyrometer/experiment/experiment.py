@@ -39,6 +39,8 @@ from pyrometer.record.run import Program
 from pyrometer.record.trials import Pair, Plan, Trials, TrialSide
 
 LARGEST_HASH_SEED = 2**32 - 1
+TIMED_OTHERWISE = frozenset({"recorder"})
+"""Facts that leave a trend of recorded runs: sides timed beside each other may not differ in them."""
 _PAIR = ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE))
 """Each side, and the other one."""
 
@@ -270,7 +272,9 @@ class Experiment:
     def _check_identities(self) -> None:
         baseline, candidate = self._contenders.values()
         names = baseline.side.name, candidate.side.name
-        self._refuse_if_different(self._identities[BASELINE], self._identities[CANDIDATE], names)
+        self._refuse_if_different(
+            self._identities[BASELINE], self._identities[CANDIDATE], names, also=TIMED_OTHERWISE
+        )
         recorded = self._conditions.recorded
         if recorded is not None:
             sides = f"{names[0]} as saved", f"{names[0]} as run here"
@@ -287,14 +291,19 @@ class Experiment:
         return frozenset(name for name, is_chosen in facts.items() if is_chosen)
 
     def _refuse_if_different(
-        self, one: Identity, other: Identity, sides: tuple[str, str], but: frozenset[str] = frozenset()
+        self,
+        one: Identity,
+        other: Identity,
+        sides: tuple[str, str],
+        but: frozenset[str] = frozenset(),
+        also: frozenset[str] = frozenset(),
     ) -> None:
         """Raise for each fact that must be the same; what a machine is matters only between machines."""
         found = compare_identities(one, other, allowed=self._conditions.allowed, sides=sides)
         refused = [
             difference
             for difference in found.differences
-            if difference.weight is Weight.REFUSED
+            if (difference.weight is Weight.REFUSED or difference.name in also)
             and not difference.accepted
             # Chosen anew here, but never unknown.
             and (difference.name not in but or NOT_RECORDED in {difference.before, difference.after})

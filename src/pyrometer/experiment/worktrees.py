@@ -154,31 +154,37 @@ def _link(here: Tree, root: Path, link: str) -> list[Path]:
         raise UsageError(
             f"{link!r} is a repository of its own, such as a submodule: both revisions would use the same"
         )
-    unknown = [source]
-    if target.exists() or target.is_symlink():
-        unknown = _unknown_to_git(here, source) if target.is_dir() else []
-    linked: list[Path] = []
-    for path in unknown:
-        there = root / path.relative_to(here.root)
-        if there.exists() or there.is_symlink():
-            continue
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.symlink_to(path)
-        linked.append(path.resolve())
+    unknown = _unknown_to_git(here, source) if target.is_dir() else [source]
+    linked = [path.resolve() for one in unknown for path in _link_missing(one, here.root, root)]
     if not linked:
         raise UsageError(f"{link!r} is tracked by git: the other revision has its own")
     return linked
 
 
-def _unknown_to_git(here: Tree, folder: Path) -> list[Path]:
-    """What of the folder is not tracked, ignored or not; a folder without anything tracked is one.
+def _link_missing(path: Path, root: Path, other: Path) -> Iterator[Path]:
+    """Link it into the other tree, or all of a folder that this has as well; each that is linked there.
 
-    Bytecode is left out: each side has that of its own code.
+    But no bytecode, since each side has that of its own code, and no other repository.
     """
+    if path.name == "__pycache__" or (path / ".git").exists():
+        return
+    there = other / path.relative_to(root)
+    if there.resolve() == path.resolve():
+        yield path  # by another link
+    elif there.is_dir() and path.is_dir():
+        for inner in sorted(path.iterdir()):
+            yield from _link_missing(inner, root, other)
+    elif not there.exists() and not there.is_symlink():
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.symlink_to(path)
+        yield path
+
+
+def _unknown_to_git(here: Tree, folder: Path) -> list[Path]:
+    """What of the folder is not tracked, ignored or not; a folder without anything tracked is one."""
     inner = str(folder.relative_to(here.root))
-    listed = _git(here.root, "ls-files", "-z", "--others", "--directory", "--", inner)
-    paths = [here.root / name for name in listed.split("\0") if name]
-    return [path for path in paths if path.name != "__pycache__" and not (path / ".git").exists()]
+    listed = _git(here.root, "--literal-pathspecs", "ls-files", "-z", "--others", "--directory", "--", inner)
+    return [here.root / name for name in listed.split("\0") if name]
 
 
 def _git(folder: Path, *arguments: str) -> str:

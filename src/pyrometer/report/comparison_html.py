@@ -59,7 +59,8 @@ def render_comparison_html(comparison: Comparison) -> str:
         views += [_parts_view(table) for table in comparison.tables]
         if comparison.functions is not None:
             views.append(_functions_view(comparison.functions))
-        views.append(_flame_view(comparison))
+        if comparison.trials is None:  # else stacks were not looked at
+            views.append(_flame_view(comparison))
     return fill_page(
         subject=f"Comparison of {comparison.after.program}",
         command="pyrometer compare A B",
@@ -218,7 +219,12 @@ def _change_columns(
         GridColumn(
             heading="99 % interval",
             unit="text",
-            values=[None if one.interval is None else f"{words.write_interval(one)} %" for one in changes],
+            values=[
+                None
+                if one.interval is None or one.quantity is Quantity.SHARE
+                else f"{words.write_interval(one)} %"
+                for one in changes
+            ],
             width=_INTERVAL_WIDTH,
         ),
         GridColumn(

@@ -43,6 +43,7 @@ METRIC_NAMES = {
     Metric.FORWARD_CALLS: "forward calls",
     Metric.BACKWARD_PASSES: "backward passes",
     Metric.BATCHES: "batches",
+    Metric.SAMPLES: "samples a step",
     Metric.TENSOR_BYTES: "tensor bytes",
     Metric.TENSOR_ALLOCATIONS: "tensor allocations",
     Metric.PEAK_HOST_BYTES: "peak host memory",
@@ -141,8 +142,8 @@ def signless_zero(value: float, decimals: int) -> str:
 
 
 def write_interval(change: Change) -> str:
-    """The interval of the relative change in percent; a dash without one."""
-    if change.interval is None:
+    """The interval of the relative change in percent; a dash without one, and of shares."""
+    if change.interval is None or change.quantity is Quantity.SHARE:
         return UNKNOWN_CELL
     low, high = change.interval
     return f"{signless_zero(100 * low, 1)} to {signless_zero(100 * high, 1)}"
@@ -356,10 +357,12 @@ def describe_metric(one: MetricChange, style: Style) -> str:
         return f"{metric_name(one)}: not measured in {side}"
     before = write_figure(change.before, change.quantity, style)
     after = write_figure(change.after, change.quantity, style)
-    by = write_change(change, style) if change.quantity is Quantity.SHARE else f"{write_percent(change)} %"
+    is_share = change.quantity is Quantity.SHARE
+    by = write_change(change, style) if is_share else f"{write_percent(change)} %"
     if change.verdict is Verdict.SAME:
         return f"{metric_name(one)}: the same ({after})"
-    interval = f", 99 % interval {write_interval(change)} %" if change.interval is not None else ""
+    has_interval = change.interval is not None and not is_share
+    interval = f", 99 % interval {write_interval(change)} %" if has_interval else ""
     return f"{metric_name(one)}: {change.verdict.value}: {before} → {after} ({by}{interval})"
 
 

@@ -11,6 +11,7 @@ from pyrometer.analysis.gate import (
     COUNTED_PAIRS,
     INSTRUCTION_PAIRS,
     LEAST_EFFECT,
+    LOOKS,
     MARGIN,
     Judgement,
     Look,
@@ -155,9 +156,15 @@ def _describe_doubt(lane: GatedLane) -> str:
         control = [abs(math.expm1(one)) for group in _control(lane) for one in group]
         beside = f"; the control varies by up to {_percent(max(control))}" if control else ""
         return f"not sure enough for FAIL, nor for PASS{beside}."
+    if judgement.pairs < LOOKS[0].pairs:
+        return f"so few can tell nothing, whatever they show; it takes {LOOKS[0].pairs} or more."
     least = least_pairs(judgement.fail_alpha or judgement.alpha)
     if judgement.pairs < least:
-        return f"so few can tell nothing, whatever they show; it takes {least} or more."
+        enough = next(look.pairs for look in LOOKS if look.pairs >= least)
+        return (
+            "PASS is not sure, and of so many benchmarks together so few pairs can tell no FAIL, whatever "
+            f"they show; it takes {enough}."
+        )
     smallest = judgement.smallest_seen
     could = (
         ""
@@ -281,7 +288,7 @@ def _steps(plan: Plan) -> str:
 
 def describe_look(trials: Trials, look: Look) -> str:
     """By which rule a measured comparison was judged."""
-    least = least_pairs(look.alpha)
+    least = LOOKS[0].pairs
     few = f" So few pairs can tell nothing: it takes {least} or more." if len(trials.pairs) < least else ""
     by_samples = ""
     if default_metric(trials.pairs) is Metric.THROUGHPUT and not have_equal_samples(trials.pairs):

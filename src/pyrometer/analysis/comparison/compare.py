@@ -234,6 +234,8 @@ class _Parts:
         """The table, without verdicts on counts that hang on how long runs were, or when looked at."""
         runs = [run for side in self._sides for run in side]
         match part:
+            case Part.STEPS if lengths_differ(runs):
+                return _with_changed_open(table, allocated=True)
             case Part.MODULES if lengths_differ(runs):
                 # What a first call allocates is shared out to few steps or many, however they are called.
                 return _with_changed_open(table, calls=lengths_mix_calls(runs), allocated=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pyrometer.analysis.comparison.figures import (
     all_steps_ns,
     calls_are_about_right,
+    lengths_differ,
     lengths_mix_calls,
     root_calls,
     steady_median,
@@ -37,6 +38,19 @@ from pyrometer.record.torch_run import StepGroup, TorchRun
 _HASH_SEED = "PYTHONHASHSEED"
 _A_STEP = frozenset({Metric.FORWARD_CALLS, Metric.BACKWARD_PASSES, Metric.BATCHES})
 """Counts of the whole run for each step of the main group; told where there are any."""
+_OF_EQUAL_STEPS = frozenset({Metric.SAMPLES, Metric.TENSOR_BYTES})
+"""Means over steps that are alike but for the last ones of epochs, whose batches may be smaller."""
+_BY_LENGTH = frozenset(
+    {
+        Metric.TENSOR_ALLOCATIONS,
+        Metric.GRAPHS,
+        Metric.GRAPH_BREAKS,
+        Metric.RECOMPILATIONS,
+        Metric.SIMULATED_INSTRUCTIONS,
+        Metric.HARDWARE_INSTRUCTIONS,
+    }
+)
+"""Counts of the whole run, or that hold what is done once."""
 _WITH_OWN_COST = frozenset(
     {
         Metric.TENSOR_BYTES,
@@ -80,15 +94,23 @@ def compare_metrics(
         for figure in figures
     ]
     open_figures = _open_figures((*before, *after), watched_alike=watched_alike)
-    mixed = lengths_mix_calls((*before, *after))
+    by_length, least = frozenset[Metric](), 0.0
+    if lengths_differ((*before, *after)):
+        by_length = _BY_LENGTH
+        # Where runs end in the middle of an epoch, one has so much more of its last batches than the other.
+        steps = [main.steps for run in (*before, *after) if (main := _main(run)) is not None]
+        least = 1 / min(steps, default=1)
+    if lengths_mix_calls((*before, *after)):
+        by_length |= _A_STEP
     timed = [index for index, figure in enumerate(figures) if figure.quantity.is_timed]
     changes = dict(zip(timed, judge_times([pairings[index] for index in timed], doubt), strict=True))
     for index, figure in enumerate(figures):
         if index not in changes:
-            changes[index] = judge_counts(pairings[index], tolerance=figure.tolerance)
+            tolerance = max(figure.tolerance, least if figure.metric in _OF_EQUAL_STEPS else 0.0)
+            changes[index] = judge_counts(pairings[index], tolerance=tolerance)
             if figure.metric in open_figures:
                 changes[index] = leave_open(changes[index], open_figures[figure.metric])
-            elif figure.metric in _A_STEP and mixed:
+            elif figure.metric in by_length:
                 changes[index] = leave_changed_open(changes[index], Doubt.VARIES)
     return tuple(
         MetricChange(metric=figures[index].metric, subject=figures[index].subject, change=changes[index])
@@ -182,6 +204,15 @@ def _batches(run: Observed) -> float | None:
     return sum(group.batches for group in recorded.groups) / main.steps
 
 
+def _samples(run: Observed) -> float | None:
+    """Samples a step, of all steps of the main group: where a warm-up ends differs from run to run."""
+    main, recorded = _main(run), run.run.torch
+    if main is None or recorded is None:
+        return None
+    [group] = [group for group in recorded.groups if group.label == main.label]
+    return None if group.samples is None else group.samples / group.steps
+
+
 def _a_step(
     of_run: Callable[[TorchRun], int], of_steps: Callable[[StepGroup], int]
 ) -> Callable[[Observed], float | None]:
@@ -245,6 +276,7 @@ _FIGURES = (
         of=_a_step(lambda torch: torch.backward_passes, lambda group: group.backward_passes),
     ),
     _Figure(metric=Metric.BATCHES, quantity=Quantity.COUNT, of=_batches),
+    _Figure(metric=Metric.SAMPLES, quantity=Quantity.COUNT, of=_samples),
     _Figure(
         metric=Metric.TENSOR_BYTES,
         quantity=Quantity.BYTES,

@@ -119,6 +119,8 @@ class Metric(StrEnum):
     FORWARD_CALLS = "forward calls"
     BACKWARD_PASSES = "backward passes"
     BATCHES = "batches"
+    SAMPLES = "samples"
+    """Of a step of the main group."""
     TENSOR_BYTES = "tensor bytes"
     TENSOR_ALLOCATIONS = "tensor allocations"
     PEAK_HOST_BYTES = "peak host bytes"
@@ -336,11 +338,16 @@ class Comparison:
     def leading(self) -> MetricChange | None:
         """The figure a summary begins with: the step, or the whole time of a program without steps.
 
-        Where steps of both sides work on other numbers of samples, it is how many of those a second.
+        Where steps of both sides work on other numbers of samples, it is how many of those a second: a
+        smaller batch is no faster program.
         """
         if self.trials is not None:
             return self.metrics[0]  # what was judged
-        return next((one for one in self.metrics if one.metric in {Metric.STEP, Metric.PROFILED}), None)
+        known = {one.metric: one for one in self.metrics}
+        samples = known.get(Metric.SAMPLES)
+        if samples is not None and samples.change.verdict in {Verdict.MORE, Verdict.FEWER}:
+            return known[Metric.SAMPLES_PER_SECOND]
+        return known.get(Metric.STEP) or known.get(Metric.PROFILED)
 
     def table(self, kind: PartsKind) -> PartsTable | None:
         """The table of that kind."""
