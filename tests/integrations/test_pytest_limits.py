@@ -131,9 +131,11 @@ def test_a_unittest_method_cannot_be_called_again(
         limits_of(pytester, marker, IN_A_TEST_CASE)
 
 
-def test_a_test_with_subtests_cannot_be_called_again(pytester: pytest.Pytester) -> None:
-    marker = "max_time(ratio=1.2, reference=reference)"
-    with pytest.raises(UsageError, match="those of each call would be reported; do without the fixture"):
+@pytest.mark.parametrize(
+    "marker", ["max_time(ratio=1.2, reference=reference)", "max_memory('1 MB', warmup=1)"]
+)
+def test_a_test_with_subtests_cannot_be_called_again(pytester: pytest.Pytester, marker: str) -> None:
+    with pytest.raises(UsageError, match=r"of each call would be reported.*do without the fixture"):
         limits_of(pytester, marker, "def test_it(subtests): ...")
 
 

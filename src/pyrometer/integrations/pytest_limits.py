@@ -197,6 +197,11 @@ def _count_limit(
             f"{name}: warmup is {warmup}, but a unittest method or a doctest cannot be called twice; "
             "leave warmup out, or make it a test function"
         )
+    if warmup and "subtests" in getattr(item, "fixturenames", ()):
+        raise UsageError(
+            f"{name}: warmup is {warmup}, but the subtests of each call would be reported; leave warmup out, or "
+            "do without the fixture"
+        )
     return CountLimit(most=read(most), warmup=warmup)
 
 
