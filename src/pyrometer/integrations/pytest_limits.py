@@ -199,8 +199,8 @@ def _count_limit(
         )
     if warmup and "subtests" in getattr(item, "fixturenames", ()):
         raise UsageError(
-            f"{name}: warmup is {warmup}, but the subtests of each call would be reported; leave warmup out, or "
-            "do without the fixture"
+            f"{name}: warmup is {warmup}, but the subtests of each call would be reported; leave warmup out, "
+            "or do without the fixture"
         )
     return CountLimit(most=read(most), warmup=warmup)
 
