@@ -119,6 +119,12 @@ def _rules(comparison: Comparison) -> Iterator[str]:
         f"{100 * PEAK_TOLERANCE:g} %, instructions within {100 * INSTRUCTIONS_TOLERANCE:g} % "
         f"({100 * UNSEEDED_INSTRUCTIONS_TOLERANCE:g} % without a fixed hash seed)."
     )
+    sides = (comparison.before, comparison.after)
+    if len({side.steps / side.runs for side in sides}) > 1 or any(side.unfinished for side in sides):
+        yield (
+            "Runs have other numbers of steps, and one may have had a smaller last batch more than another: "
+            "samples and bytes a step are called the same within one part in as many as the shortest has."
+        )
 
 
 def build_parts(table: PartsTable, shape: Shape) -> Section:
