@@ -209,7 +209,7 @@ def test_the_runs_of_a_program_are_shown_with_its_changes(folder: Folder) -> Non
     shorter = ask(folder, "train.py", "--last", "3").stdout
     assert shorter.count(" finished\n") == 3
     assert "13 older runs are not shown" in shorter
-    assert "Changes: peak memory\nNone that chance" in ask(folder, "train.py", "--metric", "memory").stdout
+    assert "Changes: peak memory\nNone of 1 % or more" in ask(folder, "train.py", "--metric", "memory").stdout
 
 
 def test_json_is_for_programs(folder: Folder) -> None:

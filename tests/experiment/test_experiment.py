@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pyrometer.analysis.identity import RULES, Weight, identity_of
 from pyrometer.experiment import experiment as experiments
 from pyrometer.experiment.errors import NotHaltedError, RefusedError
-from pyrometer.experiment.experiment import Conditions, Contender, Experiment
+from pyrometer.experiment.experiment import TIMED_OTHERWISE, Conditions, Contender, Experiment
 from pyrometer.experiment.paced_process import Side, Surroundings
 from pyrometer.experiment.pairs import Measured
 from pyrometer.experiment.planning import Wanted
@@ -195,11 +195,22 @@ def test_what_is_chosen_here_may_have_been_another_when_the_baseline_was_saved(
     assert sides.plans == [False]
 
 
-@pytest.mark.parametrize("name", OF_THE_MACHINE)
+@pytest.mark.parametrize("name", sorted(OF_THE_MACHINE.keys() - TIMED_OTHERWISE))
 def test_what_a_machine_is_matters_only_between_machines(sides: Sides, tmp_path: Path, name: str) -> None:
     sides.runs = {"baseline": RUN, "candidate": OF_THE_MACHINE[name](RUN)}
     conditions = Conditions(recorded=identity_of(OF_THE_MACHINE[name](RUN)))
     assert len(experiment(tmp_path, conditions).measure(1)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(TIMED_OTHERWISE))
+def test_sides_that_are_timed_otherwise_are_refused_and_a_saved_baseline_is_not(
+    sides: Sides, tmp_path: Path, name: str
+) -> None:
+    other = OF_THE_MACHINE[name](RUN)
+    assert len(experiment(tmp_path, Conditions(recorded=identity_of(other))).measure(1)) == 1
+    sides.runs = {"baseline": RUN, "candidate": other}
+    with pytest.raises(RefusedError, match=rf"^REFUSED: {RULES[name].label}: .*--allow {name}$"):
+        experiment(tmp_path).measure(1)
 
 
 def test_all_that_differs_is_named_at_once(sides: Sides, tmp_path: Path) -> None:
