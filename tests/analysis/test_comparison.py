@@ -128,6 +128,20 @@ def test_a_smaller_batch_is_no_faster_program() -> None:
     assert (samples.before, samples.after, samples.verdict) == (32, 16, Verdict.FEWER)
 
 
+def test_of_a_model_that_generates_for_more_sequences_at_once_it_is_tokens() -> None:
+    """Twice as many sequences a pass; their record has no samples a second."""
+    run = TORCH_RUNS["generation-cached"]()
+    assert run.torch is not None
+    [group] = run.torch.groups
+    assert group.samples is not None
+    twice = replace(run, torch=replace(run.torch, groups=(replace(group, samples=2 * group.samples),)))
+    comparison = compare(run, twice)
+    assert metric(comparison, Metric.SAMPLES).verdict is Verdict.MORE
+    leading = comparison.leading
+    assert leading is not None
+    assert leading.metric is Metric.TOKENS_PER_SECOND
+
+
 def test_allocations_are_not_judged_by_how_many_steps_there_were() -> None:
     long, short = net_run(Net(steps=40)), net_run(Net(steps=20))
     assert short.torch is not None

@@ -338,16 +338,17 @@ class Comparison:
     def leading(self) -> MetricChange | None:
         """The figure a summary begins with: the step, or the whole time of a program without steps.
 
-        Where steps of both sides work on other numbers of samples, it is how many of those a second: a
-        smaller batch is no faster program.
+        Where steps of both sides work on other numbers of samples, it is how many of those a second, or of
+        tokens where text is generated: a smaller batch is no faster program.
         """
         if self.trials is not None:
             return self.metrics[0]  # what was judged
         known = {one.metric: one for one in self.metrics}
+        leading = [Metric.STEP, Metric.PROFILED]
         samples = known.get(Metric.SAMPLES)
         if samples is not None and samples.change.verdict in {Verdict.MORE, Verdict.FEWER}:
-            return known[Metric.SAMPLES_PER_SECOND]
-        return known.get(Metric.STEP) or known.get(Metric.PROFILED)
+            leading = [Metric.SAMPLES_PER_SECOND, Metric.TOKENS_PER_SECOND, *leading]
+        return next((known[metric] for metric in leading if metric in known), None)
 
     def table(self, kind: PartsKind) -> PartsTable | None:
         """The table of that kind."""
