@@ -15,12 +15,14 @@ from pyrometer.record.run import Run
 from pyrometer.record.trials import ProcessTurns
 from pyrometer.report import comparison_words as words
 from pyrometer.report.comparison_html import render_comparison_html
+from pyrometer.report.comparison_json import render_comparison_json
 from pyrometer.report.comparison_markdown import render_comparison_markdown
 from pyrometer.report.comparison_terminal import render_comparison_terminal
 from tests.compared_runs import COMPARABLE, Net, compare, difference, many_runs, net_run
 from tests.report.sample_runs import HOSTILE_NAMES, main_strand, node, run_of
 from tests.report.test_safety import NASTY_TEXT, kinds_of, parse
 from tests.sampled_runs import Seen, stack_samples
+from tests.torch_runs import TORCH_RUNS
 from tests.trial_pairs import STEP_NS, pairs_of, process, trials_of
 
 CHANGED = Net(
@@ -71,6 +73,23 @@ def test_the_comparison_in_markdown_looks_as_agreed(
     name: str, check_golden: Callable[[str, str], None]
 ) -> None:
     check_golden(f"comparison-{name}.md", render_comparison_markdown(COMPARISONS[name]()))
+
+
+@pytest.mark.parametrize("name", TORCH_RUNS)
+def test_programs_of_every_kind_can_be_told_beside_each_other(name: str) -> None:
+    """Such as one that is compiled beside one that is not: what the one has, the other lacks."""
+    run = TORCH_RUNS[name]()
+    for other in ("training", "compiled", "generation-cached", "no-steps"):
+        for sides in ((run, TORCH_RUNS[other]()), (TORCH_RUNS[other](), run)):
+            comparison = compare(*sides)
+            texts = (
+                render_comparison_terminal(comparison),
+                render_comparison_markdown(comparison),
+                render_comparison_html(comparison),
+            )
+            assert all("In short" in text for text in texts)
+            told = msgspec.json.decode(render_comparison_json(comparison))["metrics"]
+            assert [one["metric"] for one in told] == [one.metric for one in comparison.metrics]
 
 
 def test_calls_are_told_before_any_time() -> None:

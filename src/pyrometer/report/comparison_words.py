@@ -105,7 +105,7 @@ def write_figure(value: float | None, quantity: Quantity, style: Style) -> str:
 
 
 def _number(value: float) -> str:
-    if abs(value) >= 99.95 or value.is_integer():
+    if abs(value) >= 99.95 or float(value).is_integer():
         return f"{value:,.0f}"
     return three_digits(value)
 
